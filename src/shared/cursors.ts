@@ -1,0 +1,51 @@
+import { invalidCursor } from './errors.ts';
+import { ID_PREFIX, idSuffix } from './ids.ts';
+
+/**
+ * A position in a thread's timeline. `tag` is the end of the id of the event that stands there, so that a
+ * cursor is recognised as another log's (or as that of a log which was rolled back) instead of silently
+ * pointing elsewhere. Position 0 is the start, before the first event.
+ */
+export interface TimelinePosition {
+  readonly threadId: string;
+  readonly seq: number;
+  readonly tag: string;
+}
+
+const TAG_LENGTH = 6;
+const START_TAG = '0'.repeat(TAG_LENGTH);
+
+export const timelineTag = (eventId: string): string => eventId.slice(-TAG_LENGTH);
+
+/** The opaque cursor of the event `eventId` at `seq`; of the start where `seq` is 0. */
+export const timelineCursor = (threadId: string, seq: number, eventId: string | null): string => {
+  const tag = seq === 0 || eventId === null ? START_TAG : timelineTag(eventId);
+  return Buffer.from(`t1 ${idSuffix(threadId)} ${seq} ${tag}`).toString('base64url');
+};
+
+const TIMELINE = /^t1 ([0-9a-z]{26}) (0|[1-9][0-9]{0,9}) ([0-9a-z]{6})$/;
+const MAX_SEQ = 2_147_483_647;
+
+/** Reads a timeline cursor. Throws `INVALID_CURSOR` for anything that is not one of `threadId`'s. */
+export const parseTimelineCursor = (cursor: string, threadId: string, field = 'after'): TimelinePosition => {
+  const match = TIMELINE.exec(decode(cursor));
+  const [, suffix, digits, tag] = match ?? [];
+  const seq = Number(digits);
+  if (suffix === undefined || tag === undefined || !(seq <= MAX_SEQ)) throw invalidCursor(field);
+  if (`${ID_PREFIX.Thread}_${suffix}` !== threadId) throw invalidCursor(field);
+  if (seq === 0 && tag !== START_TAG) throw invalidCursor(field);
+  return { threadId, seq, tag };
+};
+
+/** A keyset cursor of a list: the sort key's parts, in order. `list` keeps cursors of different lists apart. */
+export const keysetCursor = (list: string, parts: readonly (string | number | bigint)[]): string =>
+  Buffer.from(`k1 ${list} ${parts.map(String).join(' ')}`).toString('base64url');
+
+export const parseKeysetCursor = (cursor: string, list: string, length: number, field = 'after'): string[] => {
+  const [version, name, ...parts] = decode(cursor).split(' ');
+  if (version !== 'k1' || name !== list || parts.length !== length) throw invalidCursor(field);
+  return parts;
+};
+
+const decode = (cursor: string): string =>
+  cursor.length > 512 || !/^[A-Za-z0-9_-]+$/.test(cursor) ? '' : Buffer.from(cursor, 'base64url').toString('utf8');

@@ -1,0 +1,90 @@
+import { canonicalJson, type Json } from './canonical.ts';
+import { badInput, tooLarge } from './errors.ts';
+
+/** Sizes are UTF-8 bytes of the decoded text, or of a JSON value's canonical form. */
+export const LIMITS = {
+  messageContent: 256 * 1024,
+  messageData: 256 * 1024,
+  messageContext: 2 * 1024,
+  metaData: 16 * 1024,
+  tools: 256 * 1024,
+  reason: 2 * 1024,
+  /** Characters. */
+  handle: 128,
+  label: 128,
+  task: 128,
+  kind: 128,
+  displayName: 256,
+  name: 256,
+  idempotencyKey: 128,
+  sources: 50,
+  mentions: 256,
+  jsonDepth: 32,
+  minParticipants: 2,
+  maxParticipants: 256,
+  pageSize: 200,
+  defaultPageSize: 50,
+  nodes: 200,
+} as const;
+
+const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Postgres stores no NUL, and a lone surrogate is no text: both are refused at the edge. */
+export const requireText = (text: string, field: string): string => {
+  if (text.includes('\u0000')) throw badInput(`${field} contains a NUL character.`, { field });
+  if (!text.isWellFormed()) throw badInput(`${field} contains a lone surrogate.`, { field });
+  return text;
+};
+
+export const requireBytes = (text: string, field: string, limit: number): string => {
+  requireText(text, field);
+  if (Buffer.byteLength(text) > limit) throw tooLarge(field, limit);
+  return text;
+};
+
+/** `limit` in characters (Unicode code points); at least one unless `empty` is allowed. */
+export const requireCharacters = (text: string, field: string, limit: number, { empty = false } = {}): string => {
+  requireText(text, field);
+  if (!empty && text.trim() === '') throw badInput(`${field} must not be empty.`, { field });
+  if (text.length > limit && [...text].length > limit) throw tooLarge(field, limit);
+  return text;
+};
+
+/** A JSON value: bounded depth, no NUL or lone surrogate anywhere, no key that could reach a prototype. */
+export const requireJson = <T extends Json>(value: T, field: string, limit: number): T => {
+  walk(value, field, 1);
+  if (Buffer.byteLength(canonicalJson(value)) > limit) throw tooLarge(field, limit);
+  return value;
+};
+
+/** As `requireJson`, and an object at the top. */
+export const requireObject = (value: Json, field: string, limit: number): { readonly [key: string]: Json | undefined } => {
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    throw badInput(`${field} must be a JSON object.`, { field });
+  return requireJson(value as { readonly [key: string]: Json | undefined }, field, limit);
+};
+
+const walk = (value: Json | undefined, field: string, depth: number): void => {
+  if (typeof value === 'string') requireText(value, field);
+  if (value === null || typeof value !== 'object') return;
+  if (depth > LIMITS.jsonDepth) throw badInput(`${field} is nested deeper than ${LIMITS.jsonDepth}.`, { field });
+  if (Array.isArray(value)) {
+    for (const item of value as readonly Json[]) walk(item, field, depth + 1);
+    return;
+  }
+  for (const [key, item] of Object.entries(value)) {
+    if (FORBIDDEN_KEYS.has(key)) throw badInput(`${field} has the key "${key}", which is refused.`, { field });
+    requireText(key, field);
+    walk(item, field, depth + 1);
+  }
+};
+
+export const requireIdempotencyKey = (key: string | null | undefined): string | null => {
+  if (key === null || key === undefined) return null;
+  const field = 'idempotencyKey';
+  requireText(key, field);
+  const length = [...key].length;
+  if (length < 1 || length > LIMITS.idempotencyKey)
+    throw badInput(`${field} must have 1 to ${LIMITS.idempotencyKey} characters.`, { field, limit: LIMITS.idempotencyKey });
+  return key;
+};

@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config';
+
+/** Unit tests touch no service; everything else runs against the private Postgres and Redis that test/support starts once. */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      {
+        test: {
+          name: 'services',
+          include: ['test/{contract,api,live,rest,tools,e2e}/**/*.test.ts'],
+          globalSetup: ['test/support/services.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+        },
+      },
+    ],
+    coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/storage/generated/**', 'src/pages/**'] },
+  },
+});
