@@ -1,3 +1,4 @@
+import type { SqlDriverAdapterFactory } from '@prisma/driver-adapter-utils';
 import type { PrismaClient } from './generated/prisma/client.ts';
 
 /**
@@ -20,9 +21,22 @@ export const statement = <Row>(name: string, text: string): Statement<Row> => ({
  */
 export interface Database {
   readonly prisma: PrismaClient;
-  /** Runs one statement; rows as the database gives them (bigint as text). */
+  /**
+   * Runs one statement. Rows as the database gives them: `bigint` and `numeric` as text, `timestamptz` as RFC 3339
+   * text in UTC with all its microseconds, `json` parsed, arrays as arrays. A value for a `json` parameter is
+   * passed as JSON text, a `timestamptz` one as a Date or text.
+   */
   query<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]>;
-  /** Runs a script of several statements without parameters (migrations only). */
+  /** Runs a script of several statements without parameters, as one transaction (tests and set-up only). */
   script(sql: string): Promise<void>;
+  /** A session of its own for migrations: one connection, no statement timeout. */
+  openMigrationSession(): Promise<MigrationSession>;
+  close(): Promise<void>;
+}
+
+export interface MigrationSession {
+  /** What Prisma's schema engine talks through. Its `executeScript` sends the whole script at once. */
+  readonly adapter: SqlDriverAdapterFactory;
+  query<Row>(text: string): Promise<Row[]>;
   close(): Promise<void>;
 }

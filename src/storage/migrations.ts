@@ -1,0 +1,128 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { MigrationList } from '@prisma/schema-engine-wasm';
+import { sha256 } from '../shared/canonical.ts';
+import { log } from '../shared/log.ts';
+import type { Database, MigrationSession } from './database.ts';
+import { openSchemaEngine } from './schemaEngine.ts';
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** The package's `prisma/migrations`, beside `src` and `dist` alike. */
+export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
+
+/** The number that Prisma's own `migrate` takes its lock by: a deploy and a starting server wait for each other. */
+const LOCK = 72_707_369;
+
+const NO_FILTER = { externalTables: [], externalEnums: [] };
+
+/**
+ * Brings the database up to the migrations in `folder`, in the way of `prisma migrate deploy`: the same engine, the
+ * same records in `_prisma_migrations`. Any number of processes may call it at once; one applies, the others wait.
+ * Throws when a migration failed before, or when the database has been migrated by a newer or another version.
+ * Returns the names of the migrations that this call applied.
+ */
+export const migrate = async (database: Database, folder = MIGRATIONS_FOLDER): Promise<string[]> => {
+  const migrations = await readMigrations(folder);
+  const session = await database.openMigrationSession();
+  try {
+    if (await isUpToDate(session, migrations)) return [];
+    await session.query(`SELECT pg_advisory_lock(${LOCK})`);
+    try {
+      if (await isUpToDate(session, migrations)) return [];
+      return await apply(session, folder, migrations);
+    } finally {
+      await session.query(`SELECT pg_advisory_unlock(${LOCK})`);
+    }
+  } finally {
+    await session.close();
+  }
+};
+
+/** Whether all migrations are applied; reads only. */
+export const isMigrated = async (database: Database, folder = MIGRATIONS_FOLDER): Promise<boolean> => {
+  const migrations = await readMigrations(folder);
+  const rows = await database.query<Applied>({ name: 'migrations_applied', text: APPLIED }, []);
+  return pending(migrations, rows).length === 0;
+};
+
+export const readMigrations = async (folder = MIGRATIONS_FOLDER): Promise<Migration[]> => {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  return Promise.all(
+    names.sort().map(async (name) => ({ name, sql: await readFile(join(folder, name, 'migration.sql'), 'utf8') })),
+  );
+};
+
+/** The migrations as Prisma's engine takes them. */
+export const migrationList = async (
+  folder = MIGRATIONS_FOLDER,
+  migrations?: readonly Migration[],
+): Promise<MigrationList> => ({
+  baseDir: folder,
+  lockfile: { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' },
+  shadowDbInitScript: '',
+  migrationDirectories: (migrations ?? (await readMigrations(folder))).map(({ name, sql }) => ({
+    path: name,
+    migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: sql } },
+  })),
+});
+
+interface Applied {
+  readonly migration_name: string;
+  readonly checksum: string;
+  readonly finished: boolean;
+}
+
+const APPLIED = `SELECT migration_name, checksum, finished_at IS NOT NULL AS finished
+  FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
+
+/** One look, so that a start with nothing to do does not load the engine. */
+const isUpToDate = async (session: MigrationSession, migrations: readonly Migration[]): Promise<boolean> => {
+  const [table] = await session.query<{ present: boolean }>(
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`,
+  );
+  if (table?.present !== true) return false;
+  const applied = await session.query<Applied>(APPLIED);
+  refuseStrangers(applied, migrations);
+  return pending(migrations, applied).length === 0;
+};
+
+const pending = (migrations: readonly Migration[], applied: readonly Applied[]): readonly Migration[] => {
+  const done = new Set(applied.filter((row) => row.finished).map((row) => row.migration_name));
+  return migrations.filter(({ name }) => !done.has(name));
+};
+
+const refuseStrangers = (applied: readonly Applied[], migrations: readonly Migration[]): void => {
+  const known = new Map(migrations.map(({ name, sql }) => [name, sha256(sql)]));
+  for (const { migration_name: name, checksum, finished } of applied) {
+    if (!finished)
+      throw new Error(`Migration ${name} failed before. See "prisma migrate resolve" for how to go on.`);
+    const expected = known.get(name);
+    if (expected === undefined)
+      throw new Error(`The database has the migration ${name}, which this version does not know. Run a newer version.`);
+    if (expected !== checksum) throw new Error(`Migration ${name} was changed after it was applied to this database.`);
+  }
+};
+
+const apply = async (
+  session: MigrationSession,
+  folder: string,
+  migrations: readonly Migration[],
+): Promise<string[]> => {
+  const engine = await openSchemaEngine(session.adapter);
+  try {
+    const { appliedMigrationNames } = await engine.applyMigrations({
+      migrationsList: await migrationList(folder, migrations),
+      filters: NO_FILTER,
+    });
+    if (appliedMigrationNames.length > 0) log.info({ migrations: appliedMigrationNames }, 'Migrations applied.');
+    return appliedMigrationNames;
+  } finally {
+    engine.free();
+  }
+};

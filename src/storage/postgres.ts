@@ -1,0 +1,177 @@
+import { Socket } from 'node:net';
+import { PrismaPg } from '@prisma/adapter-pg';
+import type { SqlDriverAdapterFactory } from '@prisma/driver-adapter-utils';
+import pg from 'pg';
+import { log } from '../shared/log.ts';
+import { translated } from './conflict.ts';
+import type { Database, MigrationSession } from './database.ts';
+import { createLifeline } from './lifeline.ts';
+import { openPrisma } from './prisma.ts';
+import { rfc3339 } from './values.ts';
+
+export interface PostgresOptions {
+  /** Connections of this process at most. */
+  readonly poolSize?: number;
+  /** A statement that takes longer is cancelled: `UNAVAILABLE`. */
+  readonly statementTimeoutMs?: number;
+}
+
+/** Waiting for a connection, and for the server's side of the handshake. Leaves time to answer within 2 s. */
+const CONNECT_MS = 1_500;
+const IDLE_IN_TRANSACTION_MS = 10_000;
+
+/** Opens a pool; connects to nothing yet, so a server that is away is noticed by the first command. */
+export const openPostgres = (url: string, options: PostgresOptions = {}): Promise<Database> => {
+  const { poolSize = 20, statementTimeoutMs = 15_000 } = options;
+  const sockets = createSockets();
+  const pool = new pg.Pool({
+    ...connection(url),
+    max: poolSize,
+    stream: sockets.open,
+    statement_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    idleTimeoutMillis: 60_000,
+    application_name: 'threadpad',
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'An idle database connection was lost.'));
+
+  const busy = new Map<pg.PoolClient, number>();
+  pool.on('acquire', (client) => busy.set(client, performance.now()));
+  pool.on('release', (_error, client) => busy.delete(client as pg.PoolClient));
+  pool.on('remove', (client) => busy.delete(client as pg.PoolClient));
+
+  const probe = createProbe(url);
+  const lifeline = createLifeline({
+    probe: probe.ask,
+    oldest: () => busy.values().next().value,
+    onLost: () => {
+      probe.drop();
+      sockets.destroyAll(connectionLost());
+    },
+  });
+
+  const prisma = openPrisma(new PrismaPg(pool));
+
+  return Promise.resolve({
+    prisma,
+    query: async <Row>(
+      { name, text }: { name: string; text: string },
+      values: readonly unknown[],
+    ): Promise<Row[]> =>
+      translated(async () => {
+        const result = await pool.query({ name, text, values: values as unknown[] });
+        return result.rows as Row[];
+      }),
+    script: async (sql) => translated(async () => void (await pool.query(sql))),
+    openMigrationSession: () => openMigrationSession(url),
+    close: async () => {
+      lifeline.close();
+      probe.drop();
+      await prisma.$disconnect();
+      await pool.end();
+    },
+  });
+};
+
+/** What every connection of ours has in common: UTC whatever the server's setting, and its values as text. */
+const connection = (url: string): pg.PoolConfig => ({
+  ...withSessionOptions(url),
+  connectionTimeoutMillis: CONNECT_MS,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 5_000,
+  types: { getTypeParser: parserOf },
+});
+
+/** A URL's own `options` would replace ours, so they are joined. */
+const withSessionOptions = (url: string): pg.PoolConfig => {
+  const session = '-c TimeZone=UTC -c DateStyle=ISO';
+  if (!URL.canParse(url)) return { connectionString: url, options: session };
+  const parsed = new URL(url);
+  const own = parsed.searchParams.get('options');
+  parsed.searchParams.delete('options');
+  return { connectionString: parsed.href, options: own === null ? session : `${own} ${session}` };
+};
+
+const parserOf: typeof pg.types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
+  oid === pg.types.builtins.TIMESTAMPTZ && format !== 'binary'
+    ? rfc3339
+    : pg.types.getTypeParser(oid, format);
+
+/** Shaped as the server's own report of a lost connection, so that it passes through Prisma's adapter as one. */
+const connectionLost = (): Error =>
+  Object.assign(new Error('The connection to the database was lost.'), { code: '08006', severity: 'FATAL' });
+
+const createSockets = (): { open: () => Socket; destroyAll: (error: Error) => void } => {
+  const sockets = new Set<Socket>();
+  return {
+    open: () => {
+      const socket = new Socket();
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      return socket;
+    },
+    destroyAll: (error) => {
+      for (const socket of sockets) socket.destroy(error);
+    },
+  };
+};
+
+/** Asks for a sign of life over a connection that nothing else uses. Any answer of the server's is one. */
+const createProbe = (url: string): { ask: () => Promise<void>; drop: () => void } => {
+  let client: pg.Client | undefined;
+
+  const drop = (): void => {
+    const dropped = client;
+    client = undefined;
+    dropped?.end().catch(() => undefined);
+  };
+
+  const connected = async (): Promise<pg.Client> => {
+    if (client !== undefined) return client;
+    const fresh = new pg.Client({ ...connection(url), application_name: 'threadpad lifeline' });
+    fresh.on('error', () => {
+      if (client === fresh) client = undefined;
+    });
+    await fresh.connect();
+    client = fresh;
+    return fresh;
+  };
+
+  const ask = async (): Promise<void> => {
+    try {
+      const asked = await connected();
+      await asked.query('SELECT 1');
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError)) throw error;
+    }
+  };
+
+  return { ask, drop };
+};
+
+/** One connection, kept until the end: an advisory lock taken on it covers all that the engine does. */
+const openMigrationSession = async (url: string): Promise<MigrationSession> => {
+  const pool = new pg.Pool({
+    ...connection(url),
+    max: 1,
+    idleTimeoutMillis: 0,
+    application_name: 'threadpad migrations',
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'The connection for migrations was lost.'));
+  const factory = new PrismaPg(pool);
+  const adapter: SqlDriverAdapterFactory = {
+    provider: factory.provider,
+    adapterName: factory.adapterName,
+    connect: async () => {
+      const connected = await factory.connect();
+      // The adapter's own splits at every semicolon and breaks function bodies.
+      connected.executeScript = async (script) => void (await pool.query(script));
+      return connected;
+    },
+  };
+  return Promise.resolve({
+    adapter,
+    query: async <Row>(text: string) => (await translated(() => pool.query(text))).rows as Row[],
+    close: () => pool.end(),
+  });
+};
