@@ -52,7 +52,9 @@ if (name === undefined || (name !== '--check' && !/^[a-z][a-z0-9_]{0,60}$/.test(
 const sql = await difference();
 if (name === '--check') {
   if (sql !== null) {
-    console.error(`prisma/schema.prisma and prisma/migrations differ; run "npm run migration -- NAME":\n${sql}`);
+    console.error(
+      `prisma/schema.prisma and prisma/migrations differ; run "npm run migration -- NAME":\n${sql}`,
+    );
     process.exit(1);
   }
   console.log('The migrations say what the schema says.');

@@ -54,7 +54,9 @@ export const readMigrations = async (folder = MIGRATIONS_FOLDER): Promise<Migrat
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(
-    names.sort().map(async (name) => ({ name, sql: await readFile(join(folder, name, 'migration.sql'), 'utf8') })),
+    names
+      .sort()
+      .map(async (name) => ({ name, sql: await readFile(join(folder, name, 'migration.sql'), 'utf8') })),
   );
 };
 
@@ -104,8 +106,11 @@ const refuseStrangers = (applied: readonly Applied[], migrations: readonly Migra
       throw new Error(`Migration ${name} failed before. See "prisma migrate resolve" for how to go on.`);
     const expected = known.get(name);
     if (expected === undefined)
-      throw new Error(`The database has the migration ${name}, which this version does not know. Run a newer version.`);
-    if (expected !== checksum) throw new Error(`Migration ${name} was changed after it was applied to this database.`);
+      throw new Error(
+        `The database has the migration ${name}, which this version does not know. Run a newer version.`,
+      );
+    if (expected !== checksum)
+      throw new Error(`Migration ${name} was changed after it was applied to this database.`);
   }
 };
 
@@ -120,7 +125,8 @@ const apply = async (
       migrationsList: await migrationList(folder, migrations),
       filters: NO_FILTER,
     });
-    if (appliedMigrationNames.length > 0) log.info({ migrations: appliedMigrationNames }, 'Migrations applied.');
+    if (appliedMigrationNames.length > 0)
+      log.info({ migrations: appliedMigrationNames }, 'Migrations applied.');
     return appliedMigrationNames;
   } finally {
     engine.free();

@@ -27,7 +27,11 @@ export const openSchemaEngine = async (
   schema = DATASOURCE,
 ): Promise<SchemaEngine> => {
   const engine = await (loaded ??= load());
-  return engine.new({ datamodels: [['schema.prisma', schema]] }, () => undefined, bindSqlAdapterFactory(adapter));
+  return engine.new(
+    { datamodels: [['schema.prisma', schema]] },
+    () => undefined,
+    bindSqlAdapterFactory(adapter),
+  );
 };
 
 let loaded: Promise<typeof SchemaEngine> | undefined;
