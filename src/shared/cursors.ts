@@ -26,26 +26,38 @@ export const timelineCursor = (threadId: string, seq: number, eventId: string | 
 const TIMELINE = /^t1 ([0-9a-z]{26}) (0|[1-9][0-9]{0,9}) ([0-9a-z]{6})$/;
 const MAX_SEQ = 2_147_483_647;
 
+/** Reads a timeline cursor of whichever thread; undefined for anything else. */
+export const readTimelineCursor = (cursor: string): TimelinePosition | undefined => {
+  const [, suffix, digits, tag] = TIMELINE.exec(decode(cursor)) ?? [];
+  const seq = Number(digits);
+  if (suffix === undefined || tag === undefined || !(seq <= MAX_SEQ)) return undefined;
+  if (seq === 0 && tag !== START_TAG) return undefined;
+  return { threadId: `${ID_PREFIX.Thread}_${suffix}`, seq, tag };
+};
+
 /** Reads a timeline cursor. Throws `INVALID_CURSOR` for anything that is not one of `threadId`'s. */
 export const parseTimelineCursor = (cursor: string, threadId: string, field = 'after'): TimelinePosition => {
-  const match = TIMELINE.exec(decode(cursor));
-  const [, suffix, digits, tag] = match ?? [];
-  const seq = Number(digits);
-  if (suffix === undefined || tag === undefined || !(seq <= MAX_SEQ)) throw invalidCursor(field);
-  if (`${ID_PREFIX.Thread}_${suffix}` !== threadId) throw invalidCursor(field);
-  if (seq === 0 && tag !== START_TAG) throw invalidCursor(field);
-  return { threadId, seq, tag };
+  const position = readTimelineCursor(cursor);
+  if (position?.threadId !== threadId) throw invalidCursor(field);
+  return position;
 };
 
 /** A keyset cursor of a list: the sort key's parts, in order. `list` keeps cursors of different lists apart. */
 export const keysetCursor = (list: string, parts: readonly (string | number | bigint)[]): string =>
   Buffer.from(`k1 ${list} ${parts.map(String).join(' ')}`).toString('base64url');
 
-export const parseKeysetCursor = (cursor: string, list: string, length: number, field = 'after'): string[] => {
+export const parseKeysetCursor = (
+  cursor: string,
+  list: string,
+  length: number,
+  field = 'after',
+): string[] => {
   const [version, name, ...parts] = decode(cursor).split(' ');
   if (version !== 'k1' || name !== list || parts.length !== length) throw invalidCursor(field);
   return parts;
 };
 
 const decode = (cursor: string): string =>
-  cursor.length > 512 || !/^[A-Za-z0-9_-]+$/.test(cursor) ? '' : Buffer.from(cursor, 'base64url').toString('utf8');
+  cursor.length > 512 || !/^[A-Za-z0-9_-]+$/.test(cursor)
+    ? ''
+    : Buffer.from(cursor, 'base64url').toString('utf8');
