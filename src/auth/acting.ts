@@ -3,7 +3,8 @@ import type { Actor, TenantActor } from './actor.ts';
 
 /** Everything but the tenants' administration is closed to the administrator: it sees no content. */
 export const requireTenant = (actor: Actor): TenantActor => {
-  if (actor.kind === 'ADMIN') throw forbidden('The administrator may make and list users and issue API keys, nothing else.');
+  if (actor.kind === 'ADMIN')
+    throw forbidden('The administrator may make and list users and issue API keys, nothing else.');
   return actor;
 };
 
@@ -16,12 +17,18 @@ export const ownParticipant = (actor: TenantActor): string | null =>
  * the owner with the full record. An `as` that disagrees with a token or with `X-Act-As` is FORBIDDEN. That the
  * participant exists is the look's business: a stranger's view of a thread is none.
  */
-export const viewerOf = (actor: TenantActor, as: string | null | undefined, inherited: string | null = null): string | null => {
+export const viewerOf = (
+  actor: TenantActor,
+  as: string | null | undefined,
+  inherited: string | null = null,
+): string | null => {
   const own = ownParticipant(actor);
   if (own !== null) {
     if (as !== null && as !== undefined && as !== own)
       throw forbidden(
-        actor.kind === 'API_KEY' ? '`as` disagrees with X-Act-As.' : 'A token sees and acts as its own participant only.',
+        actor.kind === 'API_KEY'
+          ? '`as` disagrees with X-Act-As.'
+          : 'A token sees and acts as its own participant only.',
       );
     return own;
   }
@@ -32,7 +39,9 @@ export const viewerOf = (actor: TenantActor, as: string | null | undefined, inhe
 export const actingParticipant = (actor: TenantActor, as: string | null | undefined): string => {
   const participantId = viewerOf(actor, as);
   if (participantId === null)
-    throw badInput('Name the participant who acts: `as` in the input, or the header X-Act-As.', { field: 'as' });
+    throw badInput('Name the participant who acts: `as` in the input, or the header X-Act-As.', {
+      field: 'as',
+    });
   return participantId;
 };
 

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json | undefined };
 
 /** JSON with sorted keys and no white space; members that are undefined are left out. Source: RFC 8785's ordering. */
 export const canonicalJson = (value: Json | undefined): string => {

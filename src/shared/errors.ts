@@ -55,9 +55,12 @@ export const rateLimited = factory('RATE_LIMITED');
 export const tooLarge = (field: string, limit: number): DomainError =>
   new DomainError('PAYLOAD_TOO_LARGE', `${field} is larger than ${limit} bytes.`, { field, limit });
 export const invalidCursor = (field = 'after'): DomainError =>
-  new DomainError('INVALID_CURSOR', 'This cursor does not belong to this log, or lies beyond its end.', { field });
+  new DomainError('INVALID_CURSOR', 'This cursor does not belong to this log, or lies beyond its end.', {
+    field,
+  });
 
 /** The one answer for what does not exist and for what the caller may not know of: `Thread not found.` */
 export const notFound = (what: string): DomainError => new DomainError('NOT_FOUND', `${what} not found.`);
 
-export const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && code in ERROR_STATUS;
+export const isErrorCode = (code: unknown): code is ErrorCode =>
+  typeof code === 'string' && code in ERROR_STATUS;

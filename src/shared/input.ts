@@ -43,7 +43,12 @@ export const requireBytes = (text: string, field: string, limit: number): string
 };
 
 /** `limit` in characters (Unicode code points); at least one unless `empty` is allowed. */
-export const requireCharacters = (text: string, field: string, limit: number, { empty = false } = {}): string => {
+export const requireCharacters = (
+  text: string,
+  field: string,
+  limit: number,
+  { empty = false } = {},
+): string => {
   requireText(text, field);
   if (!empty && text.trim() === '') throw badInput(`${field} must not be empty.`, { field });
   if (text.length > limit && [...text].length > limit) throw tooLarge(field, limit);
@@ -58,7 +63,11 @@ export const requireJson = <T extends Json>(value: T, field: string, limit: numb
 };
 
 /** As `requireJson`, and an object at the top. */
-export const requireObject = (value: Json, field: string, limit: number): { readonly [key: string]: Json | undefined } => {
+export const requireObject = (
+  value: Json,
+  field: string,
+  limit: number,
+): { readonly [key: string]: Json | undefined } => {
   if (value === null || typeof value !== 'object' || Array.isArray(value))
     throw badInput(`${field} must be a JSON object.`, { field });
   return requireJson(value as { readonly [key: string]: Json | undefined }, field, limit);
@@ -67,13 +76,15 @@ export const requireObject = (value: Json, field: string, limit: number): { read
 const walk = (value: Json | undefined, field: string, depth: number): void => {
   if (typeof value === 'string') requireText(value, field);
   if (value === null || typeof value !== 'object') return;
-  if (depth > LIMITS.jsonDepth) throw badInput(`${field} is nested deeper than ${LIMITS.jsonDepth}.`, { field });
+  if (depth > LIMITS.jsonDepth)
+    throw badInput(`${field} is nested deeper than ${LIMITS.jsonDepth}.`, { field });
   if (Array.isArray(value)) {
     for (const item of value as readonly Json[]) walk(item, field, depth + 1);
     return;
   }
   for (const [key, item] of Object.entries(value)) {
-    if (FORBIDDEN_KEYS.has(key)) throw badInput(`${field} has the key "${key}", which is refused.`, { field });
+    if (FORBIDDEN_KEYS.has(key))
+      throw badInput(`${field} has the key "${key}", which is refused.`, { field });
     requireText(key, field);
     walk(item, field, depth + 1);
   }
@@ -85,6 +96,9 @@ export const requireIdempotencyKey = (key: string | null | undefined): string | 
   requireText(key, field);
   const length = [...key].length;
   if (length < 1 || length > LIMITS.idempotencyKey)
-    throw badInput(`${field} must have 1 to ${LIMITS.idempotencyKey} characters.`, { field, limit: LIMITS.idempotencyKey });
+    throw badInput(`${field} must have 1 to ${LIMITS.idempotencyKey} characters.`, {
+      field,
+      limit: LIMITS.idempotencyKey,
+    });
   return key;
 };

@@ -1,5 +1,5 @@
-import type { MemberState, TimelineEvent } from './events.ts';
 import { type Database, statement } from '../storage/database.ts';
+import type { MemberState, TimelineEvent } from './events.ts';
 
 /**
  * One look at a thread by one viewer: head and intervals, read in one statement. An operation takes its look at
@@ -114,7 +114,9 @@ export const readLooks = async (
     keys.map((key) => key.threadId),
     keys.map((key) => key.viewerId),
   ]);
-  const byKey = new Map(rows.map((row) => [lookKey({ threadId: row.thread_id, viewerId: row.viewer_id }), row]));
+  const byKey = new Map(
+    rows.map((row) => [lookKey({ threadId: row.thread_id, viewerId: row.viewer_id }), row]),
+  );
   return keys.map((key) => {
     const row = byKey.get(lookKey(key));
     return row === undefined ? null : lookFromRow(ownerId, row);
@@ -157,7 +159,10 @@ const unread = (row: LookRow): number => {
 };
 
 /** The rule of windows for one event of the look's thread, as of the look. */
-export const isVisible = (look: Look, event: Pick<TimelineEvent, 'threadId' | 'seq' | 'hiddenFrom'>): boolean =>
+export const isVisible = (
+  look: Look,
+  event: Pick<TimelineEvent, 'threadId' | 'seq' | 'hiddenFrom'>,
+): boolean =>
   event.threadId === look.threadId &&
   event.seq <= look.end.seq &&
   isSeqInRanges(look, event.seq) &&

@@ -1,14 +1,14 @@
 -- CreateEnum
-CREATE TYPE "ParticipantKind" AS ENUM ('HUMAN', 'AGENT', 'UNIT');
+CREATE TYPE "participant_kinds" AS ENUM ('HUMAN', 'AGENT', 'UNIT');
 
 -- CreateEnum
-CREATE TYPE "CredentialKind" AS ENUM ('API_KEY', 'PARTICIPANT_TOKEN', 'RUN_TOKEN');
+CREATE TYPE "credential_kinds" AS ENUM ('API_KEY', 'PARTICIPANT_TOKEN', 'RUN_TOKEN');
 
 -- CreateEnum
-CREATE TYPE "ParticipantState" AS ENUM ('ACTIVE', 'REMOVED');
+CREATE TYPE "participant_states" AS ENUM ('ACTIVE', 'REMOVED');
 
 -- CreateEnum
-CREATE TYPE "TimelineEventType" AS ENUM ('MESSAGE', 'PARTICIPANT_STATE_CHANGED', 'RETRACTION', 'SYSTEM');
+CREATE TYPE "timeline_event_types" AS ENUM ('MESSAGE', 'PARTICIPANT_STATE_CHANGED', 'RETRACTION', 'SYSTEM');
 
 -- CreateTable
 CREATE TABLE "users" (
@@ -27,7 +27,7 @@ CREATE TABLE "users" (
 CREATE TABLE "participants" (
     "id" TEXT NOT NULL,
     "owner_id" TEXT NOT NULL,
-    "kind" "ParticipantKind" NOT NULL,
+    "kind" "participant_kinds" NOT NULL,
     "handle" TEXT NOT NULL,
     "display_name" TEXT NOT NULL,
     "concurrent_threads" BOOLEAN NOT NULL DEFAULT true,
@@ -43,7 +43,7 @@ CREATE TABLE "participants" (
 CREATE TABLE "credentials" (
     "id" TEXT NOT NULL,
     "owner_id" TEXT NOT NULL,
-    "kind" "CredentialKind" NOT NULL,
+    "kind" "credential_kinds" NOT NULL,
     "participant_id" TEXT,
     "run_id" TEXT,
     "label" TEXT,
@@ -105,6 +105,7 @@ CREATE TABLE "thread_heads" (
     "last_at" TIMESTAMPTZ(6) NOT NULL,
     "activity" BIGINT NOT NULL,
     "message_count" INTEGER NOT NULL DEFAULT 0,
+    "tail_hidden" BOOLEAN NOT NULL DEFAULT false,
     "agent_hops" INTEGER NOT NULL DEFAULT 0,
 
     CONSTRAINT "thread_heads_pkey" PRIMARY KEY ("owner_id","thread_id")
@@ -115,7 +116,7 @@ CREATE TABLE "thread_members" (
     "owner_id" TEXT NOT NULL,
     "thread_id" TEXT NOT NULL,
     "participant_id" TEXT NOT NULL,
-    "state" "ParticipantState" NOT NULL DEFAULT 'ACTIVE',
+    "state" "participant_states" NOT NULL DEFAULT 'ACTIVE',
     "since_seq" INTEGER NOT NULL DEFAULT 1,
     "since_at" TIMESTAMPTZ(6) NOT NULL,
     "frozen_activity" BIGINT,
@@ -149,7 +150,7 @@ CREATE TABLE "events" (
     "seq" INTEGER NOT NULL,
     "owner_id" TEXT NOT NULL,
     "id" TEXT NOT NULL,
-    "type" "TimelineEventType" NOT NULL,
+    "type" "timeline_event_types" NOT NULL,
     "at" TIMESTAMPTZ(6) NOT NULL,
     "message_no" INTEGER NOT NULL,
     "sender_id" TEXT,
@@ -162,7 +163,7 @@ CREATE TABLE "events" (
     "client_key" TEXT,
     "input_hash" TEXT,
     "subject_id" TEXT,
-    "to_state" "ParticipantState",
+    "to_state" "participant_states",
     "actor_id" TEXT,
     "target_seq" INTEGER,
     "reason" TEXT,

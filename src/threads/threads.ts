@@ -1,0 +1,277 @@
+import {
+  actingParticipant,
+  ownParticipant,
+  refuseRunToken,
+  requireOwner,
+  requireTenant,
+  viewerOf,
+} from '../auth/acting.ts';
+import type { Actor } from '../auth/actor.ts';
+import { inputHash, type Json } from '../shared/canonical.ts';
+import { badInput, forbidden, notFound } from '../shared/errors.ts';
+import { newId } from '../shared/ids.ts';
+import { LIMITS, requireIdempotencyKey, requireObject } from '../shared/input.ts';
+import { type Database, statement } from '../storage/database.ts';
+import {
+  eventFromRow,
+  type MemberState,
+  type StateChangedEvent,
+  type TimelineRow,
+} from '../timeline/events.ts';
+import { type Announce, requireThreadId } from '../timeline/timeline.ts';
+
+export interface OpenInput {
+  readonly participantIds: readonly string[];
+  readonly threadOnly?: boolean | null | undefined;
+  readonly metaData?: Json | undefined;
+  readonly idempotencyKey?: string | null | undefined;
+}
+
+export interface ExtendInput {
+  readonly threadId: string;
+  readonly participantIds: readonly string[];
+  readonly as?: string | null | undefined;
+  readonly idempotencyKey?: string | null | undefined;
+}
+
+export interface OpenedThread {
+  readonly threadId: string;
+  readonly created: boolean;
+  readonly viewerId: string | null;
+}
+
+interface OpenedRow {
+  thread_id: string;
+  created: boolean;
+}
+
+const OPEN = statement<OpenedRow>(
+  'open_thread',
+  'SELECT * FROM open_thread($1, $2::text[], $3, $4, $5, $6::jsonb, $7, $8, $9)',
+);
+const EXTEND = statement<OpenedRow>(
+  'extend_thread',
+  'SELECT * FROM extend_thread($1, $2, $3, $4::text[], $5, $6, $7, $8, $9::text[], $10, $11, $12)',
+);
+const CHANGE = statement<TimelineRow>(
+  'change_state',
+  'SELECT * FROM change_state($1, $2, $3, $4, $5, $6, $7, $8, $9)',
+);
+const DELETE = statement('delete_thread', 'SELECT delete_thread($1, $2, $3, $4)');
+
+export type Threads = ReturnType<typeof createThreads>;
+
+export const createThreads = ({
+  database,
+  announce,
+  requireVisibleParticipants,
+}: {
+  database: Database;
+  announce: Announce;
+  /** Throws NOT_FOUND for participants that the actor may not see. */
+  requireVisibleParticipants(actor: Actor, ids: readonly string[]): Promise<void>;
+}) => ({
+  /**
+   * Finds or creates the thread of a set: order and repeats do not matter. Changes nothing on an existing one.
+   * Errors: BAD_USER_INPUT (fewer than 2, more than 256), NOT_FOUND, FORBIDDEN, CONFLICT, IDEMPOTENCY_KEY_REUSED.
+   */
+  async open(actor: Actor, input: OpenInput): Promise<OpenedThread> {
+    const tenant = refuseRunToken(requireTenant(actor));
+    const participantIds = [...new Set(input.participantIds)];
+    requireSetSize(participantIds.length);
+    const metaData = requireMetaData(input.metaData);
+    const threadOnly = input.threadOnly ?? null;
+    const own = ownParticipant(tenant);
+    if (own !== null && !participantIds.includes(own))
+      throw forbidden('A participant can open only threads it is in itself.');
+    if (tenant.kind !== 'API_KEY' && (threadOnly === false || metaData !== null))
+      throw forbidden('Only the user sets threadOnly: false or metaData.');
+    const key = requireIdempotencyKey(input.idempotencyKey);
+    await requireVisibleParticipants(actor, participantIds);
+    const [row] = await database.query(OPEN, [
+      tenant.userId,
+      participantIds,
+      newId('Thread'),
+      newId('Event'),
+      threadOnly,
+      metaData === null ? null : JSON.stringify(metaData),
+      own ?? '',
+      key,
+      key === null ? null : inputHash({ participantIds: [...participantIds].sort(), threadOnly, metaData }),
+    ]);
+    const { thread_id: threadId, created } = required(row);
+    if (created) announce.threadChanged(tenant.userId, threadId);
+    return { threadId, created, viewerId: own };
+  },
+
+  /**
+   * Opens the thread of the larger set. An active member or the owner; at least one participant not in the set.
+   * Errors: BAD_USER_INPUT, NOT_FOUND, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED.
+   */
+  async extend(actor: Actor, input: ExtendInput): Promise<OpenedThread> {
+    const tenant = refuseRunToken(requireTenant(actor));
+    const actorId = viewerOf(tenant, input.as);
+    requireThreadId(input.threadId);
+    const added = [...new Set(input.participantIds)];
+    if (added.length === 0)
+      throw badInput('participantIds is empty: name those to add.', { field: 'participantIds' });
+    if (added.length > LIMITS.maxParticipants)
+      throw badInput(`A thread has at most ${LIMITS.maxParticipants} participants.`, {
+        field: 'participantIds',
+        limit: LIMITS.maxParticipants,
+      });
+    const key = requireIdempotencyKey(input.idempotencyKey);
+    await requireVisibleParticipants(actor, added);
+    const [row] = await database.query(EXTEND, [
+      tenant.userId,
+      input.threadId,
+      actorId,
+      added,
+      newId('Thread'),
+      newId('Event'),
+      newId('Event'),
+      newId('Event'),
+      Array.from({ length: LIMITS.maxParticipants }, () => newId('Event')),
+      LIMITS.maxParticipants,
+      key,
+      key === null ? null : inputHash({ added: [...added].sort() }),
+    ]);
+    const { thread_id: threadId, created } = required(row);
+    announce.threadChanged(tenant.userId, input.threadId);
+    announce.threadChanged(tenant.userId, threadId);
+    return { threadId, created, viewerId: actorId };
+  },
+
+  /** Removes or re-adds a member. The owner's. Errors: NOT_FOUND, INVALID_TRANSITION. */
+  async changeState(
+    actor: Actor,
+    input: { readonly threadId: string; readonly participantId: string },
+    to: MemberState,
+  ): Promise<{ event: StateChangedEvent; viewerId: string | null }> {
+    const owner = requireOwner(actor);
+    requireThreadId(input.threadId);
+    const event = await change(database, owner.userId, input, to, null, owner.actAs, owner.credentialId);
+    announce.event(event);
+    return { event, viewerId: owner.actAs };
+  },
+
+  /** A member removes itself. Errors: NOT_FOUND, INVALID_TRANSITION. */
+  async leave(
+    actor: Actor,
+    input: { readonly threadId: string; readonly as?: string | null | undefined },
+  ): Promise<{ event: StateChangedEvent; viewerId: string }> {
+    const tenant = refuseRunToken(requireTenant(actor));
+    const participantId = actingParticipant(tenant, input.as);
+    requireThreadId(input.threadId);
+    const event = await change(
+      database,
+      tenant.userId,
+      { threadId: input.threadId, participantId },
+      'REMOVED',
+      participantId,
+      participantId,
+      tenant.credentialId,
+    );
+    announce.event(event);
+    return { event, viewerId: participantId };
+  },
+
+  /** Replaces `metaData` whole. The owner's. */
+  async update(actor: Actor, input: { readonly threadId: string; readonly metaData: Json }): Promise<void> {
+    const owner = requireOwner(actor);
+    const metaData = requireObject(input.metaData, 'metaData', LIMITS.metaData);
+    await updateThread(database, owner.userId, owner.actAs, input.threadId, { metaData: metaData as object });
+    announce.threadChanged(owner.userId, input.threadId);
+  },
+
+  /** Whether memory stored from now on stays in this thread. The owner's. */
+  async setMemoryPolicy(
+    actor: Actor,
+    input: { readonly threadId: string; readonly threadOnly: boolean },
+  ): Promise<void> {
+    const owner = requireOwner(actor);
+    await updateThread(database, owner.userId, owner.actAs, input.threadId, { threadOnly: input.threadOnly });
+    announce.threadChanged(owner.userId, input.threadId);
+  },
+
+  /** Deletes a thread: invisible at once. The owner's. */
+  async delete(actor: Actor, input: { readonly threadId: string }): Promise<void> {
+    const owner = requireOwner(actor);
+    requireThreadId(input.threadId);
+    if (owner.actAs !== null) await requireMember(database, owner.userId, input.threadId, owner.actAs);
+    await database.query(DELETE, [owner.userId, input.threadId, newId('Audit'), owner.credentialId]);
+    announce.threadDeleted(owner.userId, input.threadId);
+  },
+});
+
+const change = async (
+  database: Database,
+  ownerId: string,
+  { threadId, participantId }: { readonly threadId: string; readonly participantId: string },
+  to: MemberState,
+  actorId: string | null,
+  memberId: string | null,
+  credentialId: string,
+): Promise<StateChangedEvent> => {
+  const [row] = await database.query(CHANGE, [
+    ownerId,
+    threadId,
+    memberId,
+    participantId,
+    to,
+    actorId,
+    newId('Event'),
+    newId('Audit'),
+    credentialId,
+  ]);
+  return eventFromRow(required(row)) as StateChangedEvent;
+};
+
+const updateThread = async (
+  database: Database,
+  ownerId: string,
+  actAs: string | null,
+  threadId: string,
+  data: { metaData?: object; threadOnly?: boolean },
+): Promise<void> => {
+  requireThreadId(threadId);
+  if (actAs !== null) await requireMember(database, ownerId, threadId, actAs);
+  const { count } = await database.prisma.thread.updateMany({
+    where: { id: threadId, ownerId, deletedAt: null },
+    data,
+  });
+  if (count === 0) throw notFound('Thread');
+};
+
+/** `X-Act-As` narrows what an API key addresses to what that participant is in. */
+const requireMember = async (
+  database: Database,
+  ownerId: string,
+  threadId: string,
+  participantId: string,
+): Promise<void> => {
+  const member = await database.prisma.threadMember.findUnique({
+    where: { ownerId_threadId_participantId: { ownerId, threadId, participantId } },
+    select: { participantId: true },
+  });
+  if (member === null) throw notFound('Thread');
+};
+
+const requireSetSize = (size: number): void => {
+  if (size < LIMITS.minParticipants || size > LIMITS.maxParticipants)
+    throw badInput(
+      `A thread has ${LIMITS.minParticipants} to ${LIMITS.maxParticipants} distinct participants.`,
+      {
+        field: 'participantIds',
+        limit: LIMITS.maxParticipants,
+      },
+    );
+};
+
+const requireMetaData = (metaData: Json | undefined): { readonly [key: string]: Json | undefined } | null =>
+  metaData === undefined || metaData === null ? null : requireObject(metaData, 'metaData', LIMITS.metaData);
+
+const required = <T>(row: T | undefined): T => {
+  if (row === undefined) throw new Error('The database answered no row.');
+  return row;
+};

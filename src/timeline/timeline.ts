@@ -1,0 +1,190 @@
+import { actingParticipant, requireTenant } from '../auth/acting.ts';
+import type { Actor } from '../auth/actor.ts';
+import { inputHash, type Json } from '../shared/canonical.ts';
+import { parseTimelineCursor } from '../shared/cursors.ts';
+import { badInput, notFound } from '../shared/errors.ts';
+import { isId, newId } from '../shared/ids.ts';
+import {
+  LIMITS,
+  requireBytes,
+  requireCharacters,
+  requireIdempotencyKey,
+  requireJson,
+} from '../shared/input.ts';
+import { type Database, statement } from '../storage/database.ts';
+import {
+  eventFromRow,
+  type MessageContext,
+  type MessageEvent,
+  type RetractionEvent,
+  type TimelineEvent,
+  type TimelineRow,
+} from './events.ts';
+
+/** Who is told after a commit. Never awaited by the writer; losing it costs latency only. */
+export interface Announce {
+  event(event: TimelineEvent): void;
+  threadChanged(ownerId: string, threadId: string): void;
+  threadDeleted(ownerId: string, threadId: string): void;
+}
+
+export interface PostInput {
+  readonly threadId: string;
+  readonly as?: string | null | undefined;
+  readonly content: string;
+  readonly data?: Json | undefined;
+  readonly context?: MessageContextInput | null | undefined;
+  readonly mentionIds?: readonly string[] | null | undefined;
+  readonly sourceIds?: readonly string[] | null | undefined;
+  readonly idempotencyKey?: string | null | undefined;
+  readonly ifNothingAfter?: string | null | undefined;
+  readonly acknowledgeUpTo?: string | null | undefined;
+}
+
+export interface MessageContextInput {
+  readonly kind?: string | null | undefined;
+  readonly task?: string | null | undefined;
+  readonly originatingMessageId?: string | null | undefined;
+}
+
+const APPEND = statement<TimelineRow>(
+  'append_message',
+  `SELECT * FROM append_message($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::text[], $9::text[], $10, $11, $12, $13, $14, $15, $16)`,
+);
+const RETRACT = statement<TimelineRow>(
+  'retract_message',
+  'SELECT * FROM retract_message($1, $2, $3, $4, $5)',
+);
+const ACKNOWLEDGE = statement('acknowledge', 'SELECT acknowledge($1, $2, $3, $4, $5)');
+
+export type Timeline = ReturnType<typeof createTimeline>;
+
+export const createTimeline = ({
+  database,
+  announce,
+  maxAgentHops,
+}: {
+  database: Database;
+  announce: Announce;
+  maxAgentHops: number;
+}) => ({
+  /**
+   * Appends a message as an active member. One round trip to the database.
+   * Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED,
+   * STALE_VIEW, INVALID_CURSOR, LOOP_LIMIT.
+   */
+  async post(actor: Actor, input: PostInput): Promise<{ event: MessageEvent; viewerId: string }> {
+    const tenant = requireTenant(actor);
+    const senderId = actingParticipant(tenant, input.as);
+    requireThreadId(input.threadId);
+    const data = input.data ?? null;
+    const content = requireBytes(input.content, 'content', LIMITS.messageContent);
+    if (content === '' && data === null)
+      throw badInput('content may be empty only where data is given.', { field: 'content' });
+    if (data !== null) requireJson(data, 'data', LIMITS.messageData);
+    const context = requireContext(input.context);
+    const mentionIds = requireIds(input.mentionIds, 'mentionIds', LIMITS.mentions);
+    const sourceIds = requireIds(input.sourceIds, 'sourceIds', LIMITS.sources);
+    const key = requireIdempotencyKey(input.idempotencyKey);
+    const condition = position(input.threadId, input.ifNothingAfter, 'ifNothingAfter');
+    const upTo = position(input.threadId, input.acknowledgeUpTo, 'acknowledgeUpTo');
+    const hash =
+      key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
+    const [row] = await database.query(APPEND, [
+      tenant.userId,
+      input.threadId,
+      senderId,
+      newId('Event'),
+      content,
+      data === null ? null : JSON.stringify(data),
+      context === null ? null : JSON.stringify(context),
+      mentionIds,
+      sourceIds,
+      key,
+      hash,
+      condition?.seq ?? null,
+      condition?.tag ?? null,
+      upTo?.seq ?? null,
+      upTo?.tag ?? null,
+      maxAgentHops,
+    ]);
+    const event = eventFromRow(required(row)) as MessageEvent;
+    announce.event(event);
+    return { event, viewerId: senderId };
+  },
+
+  /** Retracts a message of one's own. Errors: NOT_FOUND, BAD_USER_INPUT, FORBIDDEN, PARTICIPANT_NOT_ACTIVE, ALREADY_RETRACTED. */
+  async retract(
+    actor: Actor,
+    input: {
+      readonly messageId: string;
+      readonly as?: string | null | undefined;
+      readonly reason?: string | null | undefined;
+    },
+  ): Promise<{ event: RetractionEvent; viewerId: string }> {
+    const tenant = requireTenant(actor);
+    const actorId = actingParticipant(tenant, input.as);
+    const reason = input.reason ?? null;
+    if (reason !== null) requireBytes(reason, 'reason', LIMITS.reason);
+    if (!isId('Event', input.messageId)) throw notFound('Message');
+    const [row] = await database.query(RETRACT, [
+      tenant.userId,
+      input.messageId,
+      actorId,
+      newId('Event'),
+      reason,
+    ]);
+    const event = eventFromRow(required(row)) as RetractionEvent;
+    announce.event(event);
+    return { event, viewerId: actorId };
+  },
+
+  /** Moves one's read position forward; an earlier one does nothing. Errors: NOT_FOUND, INVALID_CURSOR. */
+  async acknowledge(
+    actor: Actor,
+    input: { readonly threadId: string; readonly as?: string | null | undefined; readonly upTo: string },
+  ): Promise<{ viewerId: string }> {
+    const tenant = requireTenant(actor);
+    const participantId = actingParticipant(tenant, input.as);
+    requireThreadId(input.threadId);
+    const { seq, tag } = parseTimelineCursor(input.upTo, input.threadId, 'upTo');
+    await database.query(ACKNOWLEDGE, [tenant.userId, input.threadId, participantId, seq, tag]);
+    announce.threadChanged(tenant.userId, input.threadId);
+    return { viewerId: participantId };
+  },
+});
+
+const required = <T>(row: T | undefined): T => {
+  if (row === undefined) throw new Error('The database answered no row.');
+  return row;
+};
+
+/** What cannot be a thread's id answers as a thread that never existed. */
+export const requireThreadId = (threadId: string): void => {
+  if (!isId('Thread', threadId)) throw notFound('Thread');
+};
+
+const position = (threadId: string, cursor: string | null | undefined, field: string) =>
+  cursor === null || cursor === undefined ? null : parseTimelineCursor(cursor, threadId, field);
+
+const requireIds = (ids: readonly string[] | null | undefined, field: string, limit: number): string[] => {
+  const distinct = [...new Set(ids ?? [])];
+  if (distinct.length > limit) throw badInput(`${field} names more than ${limit}.`, { field, limit });
+  for (const id of distinct) requireCharacters(id, field, 128);
+  return distinct;
+};
+
+/** A hint: stored and never branched on, unknown kinds kept. */
+const requireContext = (input: MessageContextInput | null | undefined): MessageContext | null => {
+  if (input === null || input === undefined) return null;
+  const { kind, task, originatingMessageId } = input;
+  const context: MessageContext = {
+    ...(typeof kind === 'string' ? { kind: requireCharacters(kind, 'context.kind', LIMITS.kind) } : {}),
+    ...(typeof task === 'string' ? { task: requireCharacters(task, 'context.task', LIMITS.task) } : {}),
+    ...(typeof originatingMessageId === 'string'
+      ? { originatingMessageId: requireCharacters(originatingMessageId, 'context.originatingMessageId', 128) }
+      : {}),
+  };
+  requireJson(context as Json, 'context', LIMITS.messageContext);
+  return Object.keys(context).length === 0 ? null : context;
+};
