@@ -110,32 +110,32 @@ const SQL_STATE = /^[0-9A-Z]{5}$/;
 const failureOf = (error: unknown): Failure => {
   const top = members(error);
   if (top === undefined) return { message: String(error) };
-  const adapterError = members(members(top['meta'])?.['driverAdapterError']) ?? top;
-  const cause = members(adapterError['cause']);
-  const prismaCode = /^P\d{4}$/.exec(text(top['code']) ?? '')?.[0];
-  const message = text(top['message']) ?? '';
-  if (cause !== undefined && typeof cause['kind'] === 'string') return ofAdapter(cause, prismaCode, message);
-  const code = text(top['code']);
+  const adapterError = members(members(top.meta)?.driverAdapterError) ?? top;
+  const cause = members(adapterError.cause);
+  const prismaCode = /^P\d{4}$/.exec(text(top.code) ?? '')?.[0];
+  const message = text(top.message) ?? '';
+  if (cause !== undefined && typeof cause.kind === 'string') return ofAdapter(cause, prismaCode, message);
+  const code = text(top.code);
   return {
     prismaCode,
     sqlState: prismaCode === undefined && code !== undefined && SQL_STATE.test(code) ? code : undefined,
     socketCode: code,
-    constraint: text(top['constraint']),
+    constraint: text(top.constraint),
     message,
-    detail: text(top['detail']),
+    detail: text(top.detail),
   };
 };
 
 const ofAdapter = (cause: Members, prismaCode: string | undefined, message: string): Failure => {
-  const original = text(cause['originalMessage']) ?? text(cause['message']) ?? message;
-  const index = text(members(cause['constraint'])?.['index']);
+  const original = text(cause.originalMessage) ?? text(cause.message) ?? message;
+  const index = text(members(cause.constraint)?.index);
   return {
     prismaCode,
-    sqlState: text(cause['originalCode']) ?? text(cause['code']),
-    kind: text(cause['kind']),
+    sqlState: text(cause.originalCode) ?? text(cause.code),
+    kind: text(cause.kind),
     constraint: index ?? /unique constraint "([^"]+)"/.exec(original)?.[1],
     message: original,
-    detail: text(cause['detail']),
+    detail: text(cause.detail),
   };
 };
 

@@ -26,7 +26,8 @@ export const openSchemaEngine = async (
   adapter: SqlDriverAdapterFactory,
   schema = DATASOURCE,
 ): Promise<SchemaEngine> => {
-  const engine = await (loaded ??= load());
+  loaded ??= load();
+  const engine = await loaded;
   return engine.new(
     { datamodels: [['schema.prisma', schema]] },
     () => undefined,
@@ -49,10 +50,22 @@ const load = async (): Promise<typeof SchemaEngine> => {
   const entry = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const { WebAssembly } = globalThis as unknown as Platform;
   const { instance } = await WebAssembly.instantiate(await readFile(entry.replace(/\.js$/, '.wasm')), {
-    './schema_engine_bg.js': glue,
+    './schema_engine_bg.js': withoutLingering(glue),
   });
   glue.__wbg_set_wasm(instance.exports);
   const { __wbindgen_start: start } = instance.exports;
   if (typeof start === 'function') start();
   return glue.SchemaEngine;
 };
+
+/** The engine's own deadline for its lock runs on for 10 s after it has it; it must not keep the process. */
+const withoutLingering = (glue: object): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(glue).map(([name, value]: [string, unknown]) => [
+      name,
+      name.startsWith('__wbg_setTimeout_') ? unrefTimeout : value,
+    ]),
+  );
+
+const unrefTimeout = (callback: () => void, ms: number): NodeJS.Timeout =>
+  setTimeout(callback, ms >>> 0).unref();
