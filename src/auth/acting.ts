@@ -56,3 +56,8 @@ export const refuseRunToken = (actor: TenantActor): Exclude<TenantActor, { kind:
   if (actor.kind === 'RUN_TOKEN') throw forbidden('A run token may not do this.');
   return actor;
 };
+
+/** What only `ADMIN_TOKEN` may do. */
+export const requireAdmin = (actor: Actor): void => {
+  if (actor.kind !== 'ADMIN') throw forbidden('Only the administrator may do this, with ADMIN_TOKEN.');
+};

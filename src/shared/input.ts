@@ -17,6 +17,8 @@ export const LIMITS = {
   displayName: 256,
   name: 256,
   idempotencyKey: 128,
+  expiresInSeconds: 315_360_000,
+  ticketOperation: 256 * 1024,
   sources: 50,
   mentions: 256,
   jsonDepth: 32,
@@ -88,6 +90,46 @@ const walk = (value: Json | undefined, field: string, depth: number): void => {
     requireText(key, field);
     walk(item, field, depth + 1);
   }
+};
+
+/** Null for an absent one: it never expires. */
+export const requireExpiry = (seconds: number | null | undefined): number | null => {
+  if (seconds === null || seconds === undefined) return null;
+  const limit = LIMITS.expiresInSeconds;
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > limit)
+    throw badInput(`expiresInSeconds must be 1 to ${limit} (ten years).`, {
+      field: 'expiresInSeconds',
+      limit,
+    });
+  return seconds;
+};
+
+const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+/** A handle in the one way it is stored: folded to lower case. */
+export const requireHandle = (handle: string): string => {
+  const field = 'handle';
+  requireCharacters(handle, field, LIMITS.handle);
+  if (!HANDLE.test(handle))
+    throw badInput('A handle has letters a-z, digits, ".", "_" and "-", and begins with a letter or digit.', {
+      field,
+    });
+  return handle.toLowerCase();
+};
+
+/** Capabilities: JSON objects, each with a `type`. */
+export const requireTools = (tools: readonly Json[], field = 'tools'): readonly Json[] => {
+  requireJson(tools, field, LIMITS.tools);
+  for (const tool of tools) {
+    if (!hasType(tool)) throw badInput('Each tool is a JSON object with a `type`, a text.', { field });
+  }
+  return tools;
+};
+
+const hasType = (tool: Json): boolean => {
+  if (tool === null || typeof tool !== 'object' || Array.isArray(tool)) return false;
+  const { type } = tool as { readonly [key: string]: Json | undefined };
+  return typeof type === 'string' && type !== '';
 };
 
 export const requireIdempotencyKey = (key: string | null | undefined): string | null => {
