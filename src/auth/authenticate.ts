@@ -151,7 +151,8 @@ export const createAuthentication = (options: AuthenticationOptions): ClosableAu
     openTicketSession: tickets.open,
     announceEnded: log.announce,
     close: async () => {
-      await Promise.all([log.close(), tickets.close(), lastUse.close()]);
+      log.close();
+      await Promise.all([tickets.close(), lastUse.close()]);
     },
   };
 };

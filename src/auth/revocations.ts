@@ -1,10 +1,10 @@
 import type { Database } from '../storage/database.ts';
 import { statement } from '../storage/database.ts';
 
-/** What the log needs of a message bus; it only makes news sooner. */
+/** What this needs of a message bus, which may lose, repeat and delay: it only makes news sooner. Never rejects. */
 export interface Wakeups {
-  publish(channel: string, message: string): Promise<void>;
-  subscribe(channel: string, listener: (message: string) => void): Promise<() => unknown>;
+  publish(channel: string, message: string): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 
 /** What a statement says of the database when it reads credentials or endings. */
@@ -73,7 +73,7 @@ export interface RevocationLog {
   wake(): void;
   /** These were ended by this process and are committed: known here at once, elsewhere as soon as Redis tells. */
   announce(credentialIds: readonly string[]): void;
-  close(): Promise<void>;
+  close(): void;
 }
 
 export const createRevocationLog = (options: RevocationLogOptions): RevocationLog => {
@@ -89,6 +89,13 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
   let dueAt = Number.POSITIVE_INFINITY;
   let isReading = false;
   let isClosed = false;
+  /** A channel of the bus, only while something is held. */
+  let unsubscribe: (() => void) | undefined;
+
+  const deafen = (): void => {
+    unsubscribe?.();
+    unsubscribe = undefined;
+  };
 
   const isFresh = (): boolean => monotonic() - lastStartedAt <= TRUST_FOR_MS;
 
@@ -132,7 +139,7 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
     dueAt = Number.POSITIVE_INFINITY;
     const startedAt = monotonic();
     onTick();
-    if (!isNeeded() || position === null) return;
+    if (!isNeeded() || position === null) return deafen();
     isReading = true;
     readAgain = false;
     try {
@@ -149,9 +156,6 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
     if (isReading) readAgain = true;
     else if (timer !== null) schedule(WAKE_UP_AFTER_MS);
   };
-
-  // Without Redis nobody wakes this process, and the log is read all the same.
-  const unsubscribe = bus?.subscribe(REVOCATIONS_CHANNEL, nudge).catch(() => undefined);
 
   return {
     isFresh,
@@ -189,17 +193,19 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
       };
     },
     wake: () => {
+      if (isClosed) return;
+      unsubscribe ??= bus?.subscribe(REVOCATIONS_CHANNEL, nudge);
       if (timer === null) schedule(READ_EVERY_MS);
     },
     announce: (ids) => {
       end(ids);
-      if (ids.length > 0) bus?.publish(REVOCATIONS_CHANNEL, '').catch(() => undefined);
+      if (ids.length > 0) void bus?.publish(REVOCATIONS_CHANNEL, '');
     },
-    close: async () => {
+    close: () => {
       isClosed = true;
       if (timer !== null) clearTimeout(timer);
       for (const resolve of [...waiting]) resolve();
-      await (await unsubscribe)?.();
+      deafen();
     },
   };
 };

@@ -100,12 +100,18 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
     if (stream !== undefined && stream.opened < opened) stream.session.end();
   };
 
-  const unsubscribe = bus
-    ?.subscribe(TICKETS_CHANNEL, (message) => {
+  /** A channel of the bus, only while a stream is held. */
+  let unsubscribe: (() => void) | undefined;
+  const listen = (): void => {
+    unsubscribe ??= bus?.subscribe(TICKETS_CHANNEL, (message) => {
       const [hash = '', opened] = message.split(' ');
       endOlder(hash, Number(opened));
-    })
-    .catch(() => undefined);
+    });
+  };
+  const deafen = (): void => {
+    unsubscribe?.();
+    unsubscribe = undefined;
+  };
 
   const renew = async (): Promise<void> => {
     const held = [...streams].sort(([one], [other]) => (one < other ? -1 : 1));
@@ -131,6 +137,7 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
     if (streams.has(hash)) throw noCredential();
     const session = open();
     streams.set(hash, { opened, session });
+    listen();
     renewLater();
     return session;
   };
@@ -159,11 +166,12 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
           },
           closed: (): void => {
             if (streams.get(hash)?.opened === opened) streams.delete(hash);
+            if (streams.size === 0) deafen();
             write(database.query(BREAK, [hash, opened]));
           },
         };
         const session = hold(hash, opened, () => sessions.open(identifiedBy(row, row.act_as), hooks));
-        if (opened > 1) bus?.publish(TICKETS_CHANNEL, `${hash} ${opened}`).catch(() => undefined);
+        if (opened > 1) void bus?.publish(TICKETS_CHANNEL, `${hash} ${opened}`);
         return session;
       } finally {
         witness.done();
@@ -171,7 +179,7 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
     },
     close: async () => {
       if (timer !== null) clearTimeout(timer);
-      await (await unsubscribe)?.();
+      deafen();
       await Promise.all(writes);
     },
   };
