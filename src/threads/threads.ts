@@ -100,7 +100,7 @@ export const createThreads = ({
       key === null ? null : inputHash({ participantIds: [...participantIds].sort(), threadOnly, metaData }),
     ]);
     const { thread_id: threadId, created } = required(row);
-    if (created) announce.threadChanged(tenant.userId, threadId);
+    if (created) announce.changed(tenant.userId, threadId);
     return { threadId, created, viewerId: own };
   },
 
@@ -137,8 +137,8 @@ export const createThreads = ({
       key === null ? null : inputHash({ added: [...added].sort() }),
     ]);
     const { thread_id: threadId, created } = required(row);
-    announce.threadChanged(tenant.userId, input.threadId);
-    announce.threadChanged(tenant.userId, threadId);
+    announce.moved(tenant.userId, input.threadId);
+    announce.moved(tenant.userId, threadId);
     return { threadId, created, viewerId: actorId };
   },
 
@@ -181,7 +181,7 @@ export const createThreads = ({
     const owner = requireOwner(actor);
     const metaData = requireObject(input.metaData, 'metaData', LIMITS.metaData);
     await updateThread(database, owner.userId, owner.actAs, input.threadId, { metaData: metaData as object });
-    announce.threadChanged(owner.userId, input.threadId);
+    announce.changed(owner.userId, input.threadId);
   },
 
   /** Whether memory stored from now on stays in this thread. The owner's. */
@@ -191,7 +191,7 @@ export const createThreads = ({
   ): Promise<void> {
     const owner = requireOwner(actor);
     await updateThread(database, owner.userId, owner.actAs, input.threadId, { threadOnly: input.threadOnly });
-    announce.threadChanged(owner.userId, input.threadId);
+    announce.changed(owner.userId, input.threadId);
   },
 
   /** Deletes a thread: invisible at once. The owner's. */
@@ -200,7 +200,7 @@ export const createThreads = ({
     requireThreadId(input.threadId);
     if (owner.actAs !== null) await requireMember(database, owner.userId, input.threadId, owner.actAs);
     await database.query(DELETE, [owner.userId, input.threadId, newId('Audit'), owner.credentialId]);
-    announce.threadDeleted(owner.userId, input.threadId);
+    announce.deleted(owner.userId, input.threadId);
   },
 });
 

@@ -1,3 +1,4 @@
+import type { LogSource, Notice } from '../live/source.ts';
 import type { Database } from '../storage/database.ts';
 import type { TimelineEvent } from './events.ts';
 import { readEventsAfter, readHeads } from './reads.ts';
@@ -8,31 +9,23 @@ export const threadChannel = (threadId: string): string => `live:thread:${thread
 export const userChannel = (userId: string): string => `live:user:${userId}`;
 
 /** An event travels with its wake-up while it is small; larger ones are read from the log. */
-const CARRIED_BYTES = 8 * 1024;
+const CARRIED = 16 * 1024;
 
-type Wake = { readonly seq: number; readonly event?: TimelineEvent } | { readonly gone: true };
-
+/** Says that the thread has reached the event's position, with the event itself while it is small. */
 export const encodeEvent = (event: TimelineEvent): string => {
-  const carried =
-    event.type === 'MESSAGE' && Buffer.byteLength(event.content) > CARRIED_BYTES
-      ? null
-      : JSON.stringify({ seq: event.seq, event } satisfies Wake);
-  return carried === null || carried.length > CARRIED_BYTES * 2
-    ? JSON.stringify({ seq: event.seq } satisfies Wake)
-    : carried;
+  const whole = JSON.stringify({ position: event.seq, item: event } satisfies Notice<TimelineEvent>);
+  return whole.length <= CARRIED ? whole : JSON.stringify({ position: event.seq });
 };
 
-export const encodeGone = (): string => JSON.stringify({ gone: true } satisfies Wake);
+/** Says that the thread moved, and not how far: its followers look. */
+export const MOVED = '{}';
+export const GONE = JSON.stringify({ gone: true } satisfies Notice<TimelineEvent>);
 
-/** What a wake-up says; null for what is none of ours. */
-export const decodeWake = (message: string): Wake | null => {
-  try {
-    const wake = JSON.parse(message) as Wake;
-    if ('gone' in wake) return wake;
-    return typeof wake.seq === 'number' ? wake : null;
-  } catch {
-    return null;
-  }
+const decode = (message: string): Notice<TimelineEvent> | null => {
+  const notice = JSON.parse(message) as { position?: unknown; gone?: unknown; item?: TimelineEvent };
+  if (notice.gone === true) return { gone: true };
+  if (typeof notice.position !== 'number') return null;
+  return { position: notice.position, item: notice.item === undefined ? undefined : delivered(notice.item) };
 };
 
 /** A followed thread's key: tenant and thread. */
@@ -44,14 +37,16 @@ const splitKey = (key: string): { ownerId: string; threadId: string } => {
 };
 
 /** The timeline as a log that `live/` can follow. */
-export const timelineSource = (database: Database) => ({
+export const timelineSource = (database: Database): LogSource<TimelineEvent> => ({
   name: 'timeline',
-  channel: (key: string): string => threadChannel(splitKey(key).threadId),
-  read: (key: string, after: number, limit: number): Promise<TimelineEvent[]> => {
+  channel: (key) => threadChannel(splitKey(key).threadId),
+  read: async (key, after, limit) => {
     const { ownerId, threadId } = splitKey(key);
-    return readEventsAfter(database, ownerId, threadId, after, limit);
+    return (await readEventsAfter(database, ownerId, threadId, after, limit)).map(delivered);
   },
-  heads: async (keys: readonly string[]): Promise<Map<string, number>> => {
+  decode,
+  size: (event) => 512 + (event.type === 'MESSAGE' ? 2 * event.content.length + dataSize(event.data) : 512),
+  heads: async (keys) => {
     const split = keys.map(splitKey);
     const heads = await readHeads(database, split);
     return new Map(
@@ -62,3 +57,9 @@ export const timelineSource = (database: Database) => ({
     );
   },
 });
+
+/** A delivered event may be old when it is looked at: whether it is retracted is read then, not now. */
+const delivered = (event: TimelineEvent): TimelineEvent =>
+  event.type === 'MESSAGE' ? { ...event, retractionSeq: undefined } : event;
+
+const dataSize = (data: unknown): number => (data === null ? 0 : JSON.stringify(data).length);

@@ -11,7 +11,10 @@ export interface Look {
   readonly threadId: string;
   readonly viewerId: string | null;
   readonly lastSeq: number;
-  readonly openedAt: string;
+  readonly createdAt: string;
+  /** Live properties: what only administration changes. */
+  readonly metaData: unknown;
+  readonly threadOnly: boolean;
   readonly member: LookMember | null;
   /** Closed ranges of positions the viewer may see, ascending. */
   readonly ranges: readonly Range[];
@@ -41,11 +44,18 @@ interface Window {
   readonly end: number | null;
 }
 
+/** A row of `lookSelect`. */
 export interface LookRow {
+  ordinal: number;
+  owner_id: string;
   thread_id: string;
   viewer_id: string | null;
+  /** Whether the position that was asked about holds the event its tag says; true where none was. */
+  position_holds: boolean;
   last_seq: number;
-  opened_at: string;
+  created_at: string;
+  meta_data: unknown;
+  thread_only: boolean;
   message_count: number;
   state: MemberState | null;
   ack_seq: number | null;
@@ -64,29 +74,31 @@ export interface LookRow {
 }
 
 /**
- * The look of every (thread_id, viewer_id) that the CTE `wanted` names; threads that are gone, or that the viewer is
- * no member of, give no row. `$1` is the owner.
+ * The look of every (ordinal, owner_id, thread_id, viewer_id, seq, tag) of the relation `wanted`; threads that are gone, or that
+ * the viewer is no member of, give no row.
  */
-export const lookSelect = (wanted: string, extra = ''): string => `
-WITH wanted AS (${wanted})
-SELECT wanted.thread_id, wanted.viewer_id, h.last_seq, h.message_count,
-  to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS opened_at,
+export const lookSelect = (wanted: string): string => `
+SELECT wanted.ordinal::int AS ordinal, wanted.owner_id, wanted.thread_id, wanted.viewer_id, h.last_seq, h.message_count,
+  to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at, t.meta_data, t.thread_only,
   m.state::text AS state, m.ack_seq, m.closed_visible, m.open_after_no, m.sent_count, m.ack_visible, m.ack_sent, m.unread_retracted,
   w.afters, w.ends, l.seq AS end_seq, l.id AS end_id,
   to_char(l.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS end_at,
-  (extract(epoch FROM l.at) * 1000000)::bigint::text AS activity${extra}
-FROM wanted
-JOIN thread_heads h ON h.owner_id = $1 AND h.thread_id = wanted.thread_id
-JOIN threads t ON t.owner_id = $1 AND t.id = wanted.thread_id AND t.deleted_at IS NULL
-LEFT JOIN thread_members m ON m.owner_id = $1 AND m.thread_id = wanted.thread_id AND m.participant_id = wanted.viewer_id
+  (extract(epoch FROM l.at) * 1000000)::bigint::text AS activity,
+  coalesce(wanted.seq, 0) = 0 OR EXISTS (
+    SELECT 1 FROM events e WHERE e.owner_id = wanted.owner_id AND e.thread_id = wanted.thread_id
+      AND e.seq = wanted.seq AND right(e.id, 6) = wanted.tag) AS position_holds
+FROM ${wanted} AS wanted
+JOIN thread_heads h ON h.owner_id = wanted.owner_id AND h.thread_id = wanted.thread_id
+JOIN threads t ON t.owner_id = wanted.owner_id AND t.id = wanted.thread_id AND t.deleted_at IS NULL
+LEFT JOIN thread_members m ON m.owner_id = wanted.owner_id AND m.thread_id = wanted.thread_id AND m.participant_id = wanted.viewer_id
 LEFT JOIN LATERAL (
   SELECT array_agg(v.after_seq ORDER BY v.after_seq) AS afters, array_agg(v.end_seq ORDER BY v.after_seq) AS ends
   FROM visibility_windows v
-  WHERE v.owner_id = $1 AND v.thread_id = wanted.thread_id AND v.participant_id = wanted.viewer_id
+  WHERE v.owner_id = wanted.owner_id AND v.thread_id = wanted.thread_id AND v.participant_id = wanted.viewer_id
 ) w ON true
 JOIN LATERAL (
   SELECT e.seq, e.id, e.at FROM events e
-  WHERE e.owner_id = $1 AND e.thread_id = wanted.thread_id
+  WHERE e.owner_id = wanted.owner_id AND e.thread_id = wanted.thread_id
     AND e.seq <= CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE h.last_seq END
     AND (wanted.viewer_id IS NULL OR wanted.viewer_id <> ALL (e.hidden_from))
   ORDER BY e.seq DESC LIMIT 1
@@ -95,7 +107,10 @@ WHERE wanted.viewer_id IS NULL OR m.participant_id IS NOT NULL`;
 
 const LOOKS = statement<LookRow>(
   'looks',
-  lookSelect('SELECT * FROM unnest($2::text[], $3::text[]) AS u(thread_id, viewer_id)'),
+  lookSelect(`(
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::text[])
+      WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, seq, tag, ordinal)
+  )`),
 );
 
 export interface LookKey {
@@ -103,36 +118,48 @@ export interface LookKey {
   readonly viewerId: string | null;
 }
 
+export interface WantedLook extends LookKey {
+  readonly ownerId: string;
+  /** A position whose event must be the one its cursor was made of. */
+  readonly position?: { readonly seq: number; readonly tag: string } | null | undefined;
+}
+
+export interface LookAnswer {
+  readonly look: Look;
+  readonly positionHolds: boolean;
+}
+
 /** Looks for all keys in one statement, in their order; null where the viewer may not know of the thread. */
 export const readLooks = async (
   database: Database,
-  ownerId: string,
-  keys: readonly LookKey[],
-): Promise<(Look | null)[]> => {
+  wanted: readonly WantedLook[],
+): Promise<(LookAnswer | null)[]> => {
   const rows = await database.query(LOOKS, [
-    ownerId,
-    keys.map((key) => key.threadId),
-    keys.map((key) => key.viewerId),
+    wanted.map((key) => key.ownerId),
+    wanted.map((key) => key.threadId),
+    wanted.map((key) => key.viewerId),
+    wanted.map((key) => key.position?.seq ?? null),
+    wanted.map((key) => key.position?.tag ?? null),
   ]);
-  const byKey = new Map(
-    rows.map((row) => [lookKey({ threadId: row.thread_id, viewerId: row.viewer_id }), row]),
-  );
-  return keys.map((key) => {
-    const row = byKey.get(lookKey(key));
-    return row === undefined ? null : lookFromRow(ownerId, row);
+  const byOrdinal = new Map(rows.map((row) => [row.ordinal, row]));
+  return wanted.map((_, index) => {
+    const row = byOrdinal.get(index + 1);
+    return row === undefined ? null : { look: lookFromRow(row), positionHolds: row.position_holds };
   });
 };
 
 export const lookKey = (key: LookKey): string => `${key.threadId} ${key.viewerId ?? ''}`;
 
-export const lookFromRow = (ownerId: string, row: LookRow): Look => {
+export const lookFromRow = (row: LookRow): Look => {
   const windows = windowsOf(row);
   return {
-    ownerId,
+    ownerId: row.owner_id,
     threadId: row.thread_id,
     viewerId: row.viewer_id,
     lastSeq: row.last_seq,
-    openedAt: row.opened_at,
+    createdAt: row.created_at,
+    metaData: row.meta_data,
+    threadOnly: row.thread_only,
     member: row.state === null ? null : { state: row.state, ackSeq: row.ack_seq ?? 0 },
     windows,
     // A re-add at `after` is its subject's to see; position 0 is before the first event.

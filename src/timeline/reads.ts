@@ -93,23 +93,11 @@ const pageSize = ({ first, last }: PageArguments): { limit: number; backward: bo
 };
 
 /** The position a cursor names, which must not lie beyond what the viewer may see. */
-export const readPosition = (look: Look, cursor: string | null | undefined, field: string) => {
+const readPosition = (look: Look, cursor: string | null | undefined, field: string) => {
   if (cursor === null || cursor === undefined) return null;
   const position = parseTimelineCursor(cursor, look.threadId, field);
   if (position.seq > look.end.seq) throw invalidCursor(field);
   return position;
-};
-
-const REQUIRE_POSITION = statement('require_position', `SELECT tp_require_position($1, $2, $3, $4, $5)`);
-
-/** Throws INVALID_CURSOR unless the cursor's tag is that of the event that stands there. */
-export const requirePosition = async (
-  database: Database,
-  look: Look,
-  position: { readonly seq: number; readonly tag: string },
-  field = 'after',
-): Promise<void> => {
-  await database.query(REQUIRE_POSITION, [look.ownerId, look.threadId, position.seq, position.tag, field]);
 };
 
 const BY_ID = statement<TimelineRow>(
@@ -195,11 +183,7 @@ export const readEventsAfter = async (
   after: number,
   limit: number,
 ): Promise<TimelineEvent[]> =>
-  (await database.query(AFTER, [ownerId, threadId, after, limit])).map((row) => unread(eventFromRow(row)));
-
-/** A delivered event may be old when it is looked at: whether it is retracted is read then, not now. */
-const unread = (event: TimelineEvent): TimelineEvent =>
-  event.type === 'MESSAGE' ? { ...event, retractionSeq: undefined } : event;
+  (await database.query(AFTER, [ownerId, threadId, after, limit])).map(eventFromRow);
 
 const HEADS = statement<{ thread_id: string; last_seq: number }>(
   'timeline_heads',

@@ -1,0 +1,46 @@
+import DataLoader from 'dataloader';
+import type { Database } from './storage/database.ts';
+import type { Participant } from './storage/generated/prisma/client.ts';
+import { type Member, readMemberCounts, readMembers } from './threads/members.ts';
+import type { TimelineEvent } from './timeline/events.ts';
+import { type Look, type LookKey, lookKey, readLooks } from './timeline/look.ts';
+import { type Position, readEventsAt, readEventsById, readLastMessages } from './timeline/reads.ts';
+
+/**
+ * Batches and remembers for one operation (one mutation field, one event of a subscription) and never longer:
+ * what is remembered here includes rights.
+ */
+export interface Loaders {
+  readonly look: DataLoader<LookKey, Look | null, string>;
+  readonly participant: DataLoader<string, Participant | null>;
+  readonly event: DataLoader<string, TimelineEvent | null>;
+  readonly eventAt: DataLoader<Position, TimelineEvent | null, string>;
+  readonly lastMessage: DataLoader<Look, TimelineEvent | null>;
+  readonly members: DataLoader<Look, Member[]>;
+  readonly memberCount: DataLoader<string, number>;
+}
+
+export const createLoaders = (database: Database, ownerId: string): Loaders => ({
+  look: new DataLoader(
+    async (keys) => {
+      const answers = await readLooks(
+        database,
+        keys.map((key) => ({ ...key, ownerId })),
+      );
+      return answers.map((answer) => answer?.look ?? null);
+    },
+    { cacheKeyFn: lookKey },
+  ),
+  participant: new DataLoader(async (ids) => {
+    const rows = await database.prisma.participant.findMany({ where: { ownerId, id: { in: [...ids] } } });
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => byId.get(id) ?? null);
+  }),
+  event: new DataLoader((ids) => readEventsById(database, ownerId, ids)),
+  eventAt: new DataLoader((positions) => readEventsAt(database, ownerId, positions), {
+    cacheKeyFn: ({ threadId, seq }) => `${threadId} ${seq}`,
+  }),
+  lastMessage: new DataLoader((looks) => readLastMessages(database, looks)),
+  members: new DataLoader((looks) => readMembers(database, looks)),
+  memberCount: new DataLoader((threadIds) => readMemberCounts(database, ownerId, threadIds)),
+});

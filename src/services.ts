@@ -1,0 +1,58 @@
+import { ownParticipant, requireTenant } from './auth/acting.ts';
+import type { Actor } from './auth/actor.ts';
+import type { ClosableAuthentication } from './auth/authenticate.ts';
+import { createCredentials } from './auth/credentials.ts';
+import { visibleParticipants } from './auth/visibility.ts';
+import type { Bus } from './live/bus.ts';
+import type { Hub } from './live/hub.ts';
+import { createParticipants } from './participants/participants.ts';
+import { createUsers } from './participants/users.ts';
+import { notFound } from './shared/errors.ts';
+import type { Database } from './storage/database.ts';
+import { createThreadLists } from './threads/lists.ts';
+import { createThreads } from './threads/threads.ts';
+import { announceOn } from './timeline/announce.ts';
+import { createFollowTimeline } from './timeline/follow.ts';
+import { timelineSource } from './timeline/live.ts';
+import { createLooks } from './timeline/looks.ts';
+import { createTimeline } from './timeline/timeline.ts';
+
+export interface ServiceOptions {
+  readonly database: Database;
+  readonly bus: Bus;
+  readonly hub: Hub;
+  readonly authentication: ClosableAuthentication;
+  /** 0: no limit. */
+  readonly maxAgentHops: number;
+}
+
+export type Services = ReturnType<typeof createServices>;
+
+/** What every door calls: GraphQL, REST, tools and MCP alike. */
+export const createServices = ({ database, bus, hub, authentication, maxAgentHops }: ServiceOptions) => {
+  const announce = announceOn(bus);
+  const announceEnded = authentication.announceEnded;
+  const requireVisibleParticipants = async (actor: Actor, ids: readonly string[]): Promise<void> => {
+    const tenant = requireTenant(actor);
+    // The owner sees all of its own; that they exist is checked where they are used.
+    if (ownParticipant(tenant) === null) return;
+    const count = await database.prisma.participant.count({
+      where: { AND: [visibleParticipants(tenant), { id: { in: [...ids] } }] },
+    });
+    if (count < new Set(ids).size) throw notFound('Participant');
+  };
+  return {
+    database,
+    authentication,
+    credentials: createCredentials({ database, announceEnded }),
+    users: createUsers({ database, announceEnded }),
+    participants: createParticipants({ database }),
+    threads: createThreads({ database, announce, requireVisibleParticipants }),
+    threadLists: createThreadLists({ database }),
+    timeline: createTimeline({ database, announce, maxAgentHops }),
+    followTimeline: createFollowTimeline({
+      looks: createLooks(database),
+      logs: hub.logs(timelineSource(database)),
+    }),
+  };
+};

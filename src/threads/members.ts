@@ -1,0 +1,82 @@
+import { type Database, statement } from '../storage/database.ts';
+import type { MemberState } from '../timeline/events.ts';
+import type { Look } from '../timeline/look.ts';
+
+/** A member as a viewer sees it: its present state, and since when as far as the viewer may know. */
+export interface Member {
+  readonly threadId: string;
+  readonly participantId: string;
+  readonly viewerId: string | null;
+  readonly state: MemberState;
+  /** RFC 3339 in UTC with microseconds. */
+  readonly since: string;
+}
+
+interface MemberRow {
+  look: number;
+  participant_id: string;
+  state: MemberState;
+  since: string;
+}
+
+/**
+ * Members of each look's thread, in the order of their ids. While the viewer is removed, another's `since` is that of its
+ * last change at or before the viewer's end that lies in one of the viewer's windows, else the opening.
+ */
+const MEMBERS = statement<MemberRow>(
+  'thread_members',
+  `SELECT u.look, m.participant_id, m.state::text AS state,
+     to_char(coalesce(
+       CASE WHEN m.since_seq <= u.high THEN m.since_at END,
+       (SELECT e.at FROM events e
+        WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.type = 'PARTICIPANT_STATE_CHANGED'
+          AND e.subject_id = m.participant_id AND e.seq <= u.high
+          AND tp_visible(u.owner_id, u.thread_id, e.seq, e.hidden_from, u.viewer_id)
+        ORDER BY e.seq DESC LIMIT 1),
+       (SELECT e.at FROM events e WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.seq = 1)
+     ) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS since
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, high, look)
+   JOIN thread_members m ON m.owner_id = u.owner_id AND m.thread_id = u.thread_id
+   ORDER BY u.look, m.participant_id`,
+);
+
+const ANY_POSITION = 2_147_483_647;
+
+export const readMembers = async (database: Database, looks: readonly Look[]): Promise<Member[][]> => {
+  const rows = await database.query(MEMBERS, [
+    looks.map((look) => look.ownerId),
+    looks.map((look) => look.threadId),
+    looks.map((look) => look.viewerId),
+    looks.map((look) => (look.member?.state === 'REMOVED' ? look.end.seq : ANY_POSITION)),
+  ]);
+  const members = looks.map((): Member[] => []);
+  for (const row of rows) {
+    const index = Number(row.look) - 1;
+    const look = looks[index];
+    if (look === undefined) continue;
+    members[index]?.push({
+      threadId: look.threadId,
+      viewerId: look.viewerId,
+      participantId: row.participant_id,
+      state: row.state,
+      since: row.since,
+    });
+  }
+  return members;
+};
+
+const COUNTS = statement<{ thread_id: string; count: number }>(
+  'thread_member_counts',
+  `SELECT m.thread_id, count(*)::int AS count FROM thread_members m
+   WHERE m.owner_id = $1 AND m.thread_id = ANY ($2::text[]) GROUP BY m.thread_id`,
+);
+
+export const readMemberCounts = async (
+  database: Database,
+  ownerId: string,
+  threadIds: readonly string[],
+): Promise<number[]> => {
+  const rows = await database.query(COUNTS, [ownerId, threadIds]);
+  const counts = new Map(rows.map((row) => [row.thread_id, row.count]));
+  return threadIds.map((threadId) => counts.get(threadId) ?? 0);
+};

@@ -1,0 +1,135 @@
+import { requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Session } from '../auth/session.ts';
+import type { Logs } from '../live/logs.ts';
+import { parseTimelineCursor, timelineCursor } from '../shared/cursors.ts';
+import { invalidCursor, notFound } from '../shared/errors.ts';
+import type { TimelineEvent, TimelineEventType } from './events.ts';
+import { foldFrom } from './fold.ts';
+import { logKey } from './live.ts';
+import type { Looks } from './looks.ts';
+import { requireThreadId } from './timeline.ts';
+
+export type DeliveryEnd = 'THREAD_DELETED' | 'CREDENTIAL_ENDED' | 'SERVER_DRAINING';
+
+/** One payload: where the reader stands now, and the event that brought it there or why the stream ends. */
+export interface TimelineDelivery {
+  readonly threadId: string;
+  readonly viewerId: string | null;
+  readonly cursor: string;
+  readonly event: TimelineEvent | null;
+  readonly ended: DeliveryEnd | null;
+}
+
+export interface FollowInput {
+  readonly threadId: string;
+  readonly as?: string | null | undefined;
+  /** Start after this position; not given: at the present end. */
+  readonly after?: string | null | undefined;
+  /** Filters what is sent, never what is folded. */
+  readonly types?: readonly TimelineEventType[] | null | undefined;
+}
+
+export type FollowTimeline = ReturnType<typeof createFollowTimeline>;
+
+/**
+ * Follows a thread as one viewer: every event it may see, once, in order, from a cursor on, until the client goes,
+ * the thread is deleted, the credential ends or the process drains. The first payload comes at once and carries no event.
+ * Errors before it: NOT_FOUND, FORBIDDEN, INVALID_CURSOR, BAD_USER_INPUT.
+ */
+export const createFollowTimeline =
+  ({ looks, logs }: { looks: Looks; logs: Logs<TimelineEvent> }) =>
+  async (
+    session: Session,
+    input: FollowInput,
+    clientGone: AbortSignal,
+  ): Promise<AsyncGenerator<TimelineDelivery>> => {
+    const tenant = requireTenant(session.actor);
+    const viewerId = viewerOf(tenant, input.as);
+    const { threadId } = input;
+    requireThreadId(threadId);
+    const position =
+      input.after === null || input.after === undefined ? null : parseTimelineCursor(input.after, threadId);
+    const answer = await looks.read({ ownerId: tenant.userId, threadId, viewerId, position });
+    if (answer === null) throw notFound('Thread');
+    const { look, positionHolds } = answer;
+    if (!positionHolds || (position !== null && position.seq > look.end.seq)) throw invalidCursor();
+    // A removed viewer stands at its end; what came after it is folded from the present head on, unseen.
+    const start = position?.seq ?? look.lastSeq;
+    const cursor = input.after ?? timelineCursor(threadId, look.end.seq, look.end.id);
+    const fold = foldFrom(look, start);
+    const types = input.types ? new Set<TimelineEventType>(input.types) : null;
+    const stop = new AbortController();
+    const steps = logs.follow(logKey(tenant.userId, threadId), start, stop.signal);
+    const release = stopOn(stop, [clientGone, session.ended]);
+
+    const deliver = async function* (): AsyncGenerator<TimelineDelivery> {
+      let at = cursor;
+      const delivery = (event: TimelineEvent | null, ended: DeliveryEnd | null): TimelineDelivery => ({
+        threadId,
+        viewerId,
+        cursor: at,
+        event,
+        ended,
+      });
+      try {
+        yield delivery(null, null);
+        for await (const step of steps) {
+          if (step.ended !== undefined) {
+            yield delivery(null, step.ended === 'GONE' ? 'THREAD_DELETED' : 'SERVER_DRAINING');
+            return;
+          }
+          const event = step.item;
+          if (!fold.sees(event) || (types !== null && !types.has(event.type))) continue;
+          if (!(await isCleared(session))) break;
+          at = timelineCursor(threadId, event.seq, event.id);
+          yield delivery(event, null);
+        }
+        if (session.ended.aborted && !clientGone.aborted) yield delivery(null, 'CREDENTIAL_ENDED');
+      } finally {
+        stop.abort();
+        release();
+      }
+    };
+    return stoppable(deliver(), () => {
+      stop.abort();
+      release();
+    });
+  };
+
+/** `AbortSignal.any` keeps what a long-lived signal once fed; this frees it. */
+const stopOn = (stop: AbortController, signals: readonly AbortSignal[]): (() => void) => {
+  const abort = (): void => stop.abort();
+  for (const signal of signals) {
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+  }
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', abort);
+  };
+};
+
+/** A generator's `finally` does not run before its first `next()`, and `return()` waits for a pending one: free first. */
+const stoppable = <T>(generator: AsyncGenerator<T>, free: () => void): AsyncGenerator<T> => ({
+  next: () => generator.next(),
+  return: (value) => {
+    free();
+    return generator.return(value);
+  },
+  throw: (error) => {
+    free();
+    return generator.throw(error);
+  },
+  [Symbol.asyncIterator]() {
+    return this;
+  },
+});
+
+/** Whether live output may go out now; false once the credential has ended. */
+const isCleared = async (session: Session): Promise<boolean> => {
+  try {
+    await session.cleared();
+    return true;
+  } catch {
+    return false;
+  }
+};
