@@ -206,8 +206,8 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
       if (load.after >= this.#ring.end) this.#head = this.#ring.end;
     } else {
       this.#ring.merge(load.after, page);
-      this.#head = Math.max(this.#head, last.position);
       this.#adapt(page);
+      this.#advance(last.position);
     }
     for (const follower of load.waiters) follower.offer(page);
   }
