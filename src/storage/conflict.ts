@@ -1,18 +1,19 @@
 import { badInput, DomainError, type ErrorFacts, isErrorCode, unavailable } from '../shared/errors.ts';
+import { redisErrorOf } from './redisErrors.ts';
 
 /**
  * The only reader of the shapes in which Prisma, its driver adapters, pg and PGlite report failures: they have
  * changed with each release. Everything else asks the three functions at the top.
  */
 
-/** The `DomainError` that a failure of the database means, undefined where the failure is a fault of ours. */
+/** The `DomainError` that a failure of a store means, undefined where the failure is a fault of ours. */
 export const domainErrorOf = (error: unknown): DomainError | undefined => {
   if (error instanceof DomainError) return error;
   const failure = failureOf(error);
   if (failure.sqlState === RAISED) return raised(failure);
   if (failure.sqlState !== undefined && BAD_TEXT.has(failure.sqlState))
     return badInput('The text contains a character that cannot be stored.');
-  return isUnavailable(failure) ? databaseUnavailable() : undefined;
+  return isUnavailable(failure) ? databaseUnavailable() : redisErrorOf(error);
 };
 
 /** Whether a row with that key is there already; `constraint` asks for one constraint or index by its name. */
