@@ -1,17 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database, Statement } from '../../src/storage/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { hear } from '../support/heard.ts';
 import { ADMIN_TOKEN, bearer, createIdentity, type Identity, seedTenant } from '../support/identity.ts';
-
-/** The same database, with the names of the prepared statements that were run. */
-const listening = (database: Database): { database: Database; ran: string[] } => {
-  const ran: string[] = [];
-  const query = <Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> => {
-    ran.push(statement.name);
-    return database.query(statement, values);
-  };
-  return { database: { ...database, query }, ran };
-};
 
 describe('authenticate', () => {
   let db: TestDatabase;
@@ -21,7 +11,7 @@ describe('authenticate', () => {
 
   beforeAll(async () => {
     db = await createTestDatabase();
-    const heard = listening(db.database);
+    const heard = hear(db.database);
     ran = heard.ran;
     identity = createIdentity(heard.database);
     tenant = await seedTenant(identity);

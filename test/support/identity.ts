@@ -17,7 +17,10 @@ export const bearer = (secret: string, actAs?: string): Presented => ({
 });
 
 /** Authentication and the services of identity, as one process has them. */
-export const createIdentity = (database: Database, options: { bus?: Wakeups } = {}) => {
+export const createIdentity = (
+  database: Database,
+  options: { bus?: Wakeups; monotonic?: () => number } = {},
+) => {
   const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, ...options });
   const announceEnded = authentication.announceEnded;
   return {
