@@ -10,9 +10,19 @@ import {
 } from './stream.ts';
 
 export interface FollowOptions extends Waits {
-  /** Whether there is a fresh credential to come back with, now that the server takes the present one for dead. */
-  freshCredential(problem: unknown): Promise<boolean>;
+  readonly credentials: Credentials;
   onRetry(problem: unknown, waitMs: number): void;
+}
+
+/** What the readers of one client know together about its credential. */
+export interface Credentials {
+  /** Grows with each answer of `fresh`. */
+  version(): number;
+  /**
+   * Whether there is a fresh credential, now that the server took that of `version` for dead. The owner is asked
+   * once, however many readers lost it.
+   */
+  fresh(problem: unknown, version: number): Promise<boolean>;
 }
 
 /** After these the log, or this reader's part in it, is over. The other ends of a stream are interruptions. */
@@ -39,6 +49,7 @@ export const follow = (
   let stopAttempt: (() => void) | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let startedAt = 0;
+  let credential = 0;
   let failures = 0;
   let hasWorked = false;
   /** Payloads of this attempt; the first one only tells where it starts. */
@@ -51,6 +62,7 @@ export const follow = (
     const mine = ++attempt;
     const current = () => mine === attempt && !over;
     startedAt = Date.now();
+    credential = options.credentials.version();
     payloads = 0;
     failedInside = false;
     const stop = client.subscribe(sent, {
@@ -94,7 +106,10 @@ export const follow = (
 
   const receive = (result: StreamResult): void => {
     const failure = isFailure(result);
-    if (failure && verdictOn(result.errors, hasWorked).kind !== 'final') interrupted(result.errors);
+    // Without a `data` member it is the request that was refused, not the execution of one event.
+    const refusal = failure && result.data === undefined;
+    if (refusal || (failure && verdictOn(result.errors, hasWorked).kind !== 'final'))
+      interrupted(result.errors);
     else take(result, failure);
   };
 
@@ -154,7 +169,7 @@ export const follow = (
       if (fresh) retry(problem);
       else giveUp();
     };
-    options.freshCredential(problem).then(go, () => go(true));
+    options.credentials.fresh(problem, credential).then(go, () => go(true));
   };
 
   const retry = (problem: unknown, atLeastMs = 0): void => {

@@ -1,5 +1,5 @@
 import { followedDocument } from './document.ts';
-import { type FollowOptions, follow } from './follow.ts';
+import { type Credentials, type FollowOptions, follow } from './follow.ts';
 import { iterate } from './iterate.ts';
 import type { StreamClient, StreamRequest, StreamResult, StreamSink } from './stream.ts';
 
@@ -48,7 +48,7 @@ export const resumable = <Client extends StreamClient>(
   const followOptions: FollowOptions = {
     firstWaitMs: options.firstWaitMs ?? 300,
     longestWaitMs: options.longestWaitMs ?? 30_000,
-    freshCredential: askedOnce(options.freshCredential),
+    credentials: sharedCredentials(options.freshCredential),
     onRetry: options.onRetry ?? (() => {}),
   };
   const stopWatching = watchPongs(client);
@@ -93,14 +93,22 @@ const endingWith = (sink: StreamSink, ended: () => void): StreamSink => ({
   },
 });
 
-/** A hundred subscriptions on one socket lose their credential together: its owner is asked once. */
-const askedOnce = (ask: ResumeOptions['freshCredential']): FollowOptions['freshCredential'] => {
-  let asked: Promise<boolean> | undefined;
-  return (problem) => {
-    asked ??= (async () => (ask ? await ask(problem) : true))().finally(() => {
-      asked = undefined;
-    });
-    return asked;
+/** A hundred subscriptions lose their credential together, one after the other: its owner is asked once. */
+const sharedCredentials = (ask: ResumeOptions['freshCredential']): Credentials => {
+  let version = 0;
+  let answer: Promise<boolean> = Promise.resolve(true);
+  let pending = false;
+  return {
+    version: () => version,
+    fresh(problem, lost) {
+      if (ask === undefined || pending || lost < version) return answer;
+      pending = true;
+      answer = (async () => ask(problem))().finally(() => {
+        pending = false;
+        version++;
+      });
+      return answer;
+    },
   };
 };
 
