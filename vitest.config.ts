@@ -1,11 +1,18 @@
+import { createRequire } from 'node:module';
 import { defineConfig } from 'vitest/config';
+
+/** One copy of graphql: Vite would take its ES modules, our libraries take what Node resolves. */
+const resolve = {
+  alias: [{ find: /^graphql$/, replacement: createRequire(import.meta.url).resolve('graphql') }],
+};
 
 /** Unit tests touch no service; everything else runs against the private Postgres and Redis that test/support starts once. */
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
+      { resolve, test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
       {
+        resolve,
         test: {
           name: 'services',
           include: ['test/{contract,api,live,rest,tools,e2e}/**/*.test.ts'],
