@@ -44,3 +44,21 @@ export const createLoaders = (database: Database, ownerId: string): Loaders => (
   members: new DataLoader((looks) => readMembers(database, looks)),
   memberCount: new DataLoader((threadIds) => readMemberCounts(database, ownerId, threadIds)),
 });
+
+const MOMENT_MS = 50;
+
+/**
+ * One event is delivered to many followers in the same moment, and most ask the same of it: their executions share what
+ * they read. Whoever comes later reads afresh: nothing here outlives the moment.
+ */
+export const createSharedLoaders = (database: Database): ((event: TimelineEvent) => Loaders) => {
+  const shared = new WeakMap<TimelineEvent, { readonly loaders: Loaders; readonly until: number }>();
+  return (event) => {
+    const now = performance.now();
+    const known = shared.get(event);
+    if (known !== undefined && now < known.until) return known.loaders;
+    const loaders = createLoaders(database, event.ownerId);
+    shared.set(event, { loaders, until: now + MOMENT_MS });
+    return loaders;
+  };
+};

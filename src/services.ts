@@ -5,6 +5,7 @@ import { createCredentials } from './auth/credentials.ts';
 import { visibleParticipants } from './auth/visibility.ts';
 import type { Bus } from './live/bus.ts';
 import type { Hub } from './live/hub.ts';
+import { createLoaders, createSharedLoaders } from './loaders.ts';
 import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
 import { notFound } from './shared/errors.ts';
@@ -43,6 +44,8 @@ export const createServices = ({ database, bus, hub, authentication, maxAgentHop
   };
   return {
     database,
+    createLoaders: (actor: Actor) => createLoaders(database, actor.kind === 'ADMIN' ? '' : actor.userId),
+    loadersOf: createSharedLoaders(database),
     authentication,
     credentials: createCredentials({ database, announceEnded }),
     users: createUsers({ database, announceEnded }),

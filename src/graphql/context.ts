@@ -13,7 +13,7 @@ export interface GraphQLContext {
   readonly requestId: string;
   readonly transport: Transport;
   /** Aborted when the client has gone. */
-  readonly signal: AbortSignal | null;
+  readonly signal: AbortSignal;
   /** `Last-Event-ID` of an SSE reconnection: goes before `after`. */
   readonly lastEventId: string | null;
   readonly services: Services;

@@ -53,6 +53,10 @@ const EXTEND = statement<OpenedRow>(
   'extend_thread',
   'SELECT * FROM extend_thread($1, $2, $3, $4::text[], $5, $6, $7, $8, $9::text[], $10, $11, $12)',
 );
+const ID_OF = statement<{ id: string }>(
+  'thread_of_set',
+  'SELECT id FROM threads WHERE owner_id = $1 AND set_hash = tp_set_hash($2::text[]) AND deleted_at IS NULL',
+);
 const CHANGE = statement<TimelineRow>(
   'change_state',
   'SELECT * FROM change_state($1, $2, $3, $4, $5, $6, $7, $8, $9)',
@@ -102,6 +106,15 @@ export const createThreads = ({
     const { thread_id: threadId, created } = required(row);
     if (created) announce.changed(tenant.userId, threadId);
     return { threadId, created, viewerId: own };
+  },
+
+  /** The id of the thread of exactly this set, whoever may see it; null if there is none. Reading never creates. */
+  async idOf(actor: Actor, participantIds: readonly string[]): Promise<string | null> {
+    const tenant = requireTenant(actor);
+    const distinct = [...new Set(participantIds)];
+    requireSetSize(distinct.length);
+    const [row] = await database.query(ID_OF, [tenant.userId, distinct]);
+    return row?.id ?? null;
   },
 
   /**

@@ -18,6 +18,8 @@ export interface MessageEvent extends EventBase {
   readonly senderId: string;
   readonly content: string;
   readonly data: unknown;
+  /** Its body is gone; the event itself stays. */
+  readonly isErased: boolean;
   readonly context: MessageContext | null;
   readonly mentionIds: readonly string[];
   readonly sourceIds: readonly string[];
@@ -107,6 +109,7 @@ export const eventFromRow = (row: TimelineRow): TimelineEvent => {
         senderId: present(row.sender_id),
         content: row.content ?? '',
         data: row.data,
+        isErased: row.content === null,
         context: row.context,
         mentionIds: row.mention_ids,
         sourceIds: row.source_ids,

@@ -1,0 +1,28 @@
+import type { GraphQLSchema } from 'graphql';
+import '../participants/participants.graphql.ts';
+import '../threads/mutations.graphql.ts';
+import '../threads/threads.graphql.ts';
+import '../timeline/events.graphql.ts';
+import '../timeline/subscription.graphql.ts';
+import '../timeline/timeline.graphql.ts';
+import './scalars.ts';
+import { builder } from './builder.ts';
+import type { GraphQLContext } from './context.ts';
+
+export const createSchema = (): GraphQLSchema => {
+  const schema = builder.toSchema();
+  freshenMutations(schema);
+  return schema;
+};
+
+/** Each mutation in a document starts afresh: what an earlier one looked at is not what this one changed. */
+const freshenMutations = (schema: GraphQLSchema): void => {
+  for (const field of Object.values(schema.getMutationType()?.getFields() ?? {})) {
+    const { resolve } = field;
+    if (resolve === undefined) continue;
+    field.resolve = (root, args, context: GraphQLContext, info) => {
+      context.loaders = context.services.createLoaders(context.actor);
+      return resolve(root, args, context, info);
+    };
+  }
+};
