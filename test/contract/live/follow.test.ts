@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { getEventListeners } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Bus } from '../../../src/live/bus.ts';
@@ -11,6 +14,14 @@ import { type RedisServer, startRedisServer } from './redisServer.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined };
 const NEVER = 3_600_000;
+const MEBIBYTE = 1024 * 1024;
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const usedHeap = (): number => {
+  collect();
+  return process.memoryUsage().heapUsed;
+};
 
 let server: RedisServer;
 let commands: Redis;
@@ -20,6 +31,7 @@ let hub: Hub;
 let plain: PlainLogs;
 let logs: Logs<Entry>;
 let readers: Reader[];
+let endOfTest: AbortController;
 
 beforeAll(async () => {
   server = await startRedisServer();
@@ -36,9 +48,11 @@ const open = (pollMs: number): void => {
   plain.open('a');
   logs = hub.logs(plain);
   readers = [];
+  endOfTest = new AbortController();
 };
 beforeEach(() => open(NEVER));
 afterEach(async () => {
+  endOfTest.abort();
   for (const reader of readers) reader.abort();
   await Promise.all(readers.map(({ done }) => done));
   expect(hub.counts).toEqual({ tails: 0, channels: 0, followers: 0 });
@@ -58,11 +72,11 @@ const append = async (how: (entry: Entry) => string, text?: string): Promise<Ent
 };
 const positions = (reader: Reader): number[] => reader.received.map(({ position }) => position);
 
-/** Once a follower has looked, listening has begun. */
-const listening = async (): Promise<void> => {
-  const probe = plain.append('a');
-  const reader = follow(probe.position - 1);
-  await reader.has(1);
+/** Has the tail listen: once a follower has what was never announced, it has looked. Returns how to let go of it. */
+const listening = async (): Promise<() => void> => {
+  const steps = logs.follow('a', plain.append('a').position - 1, endOfTest.signal);
+  await steps.next();
+  return () => void steps.return?.();
 };
 
 describe('following a log', () => {
@@ -157,18 +171,30 @@ describe('following a log', () => {
     expect(reader.received[0]).toEqual(entry);
   });
 
-  test('keeps a stalled follower from delaying others, and holds a bounded part of the log for it', async () => {
-    await listening();
+  test('keeps a stalled follower from delaying others, and memory from growing with what it misses', async () => {
+    const letGo = await listening();
     const stalled = follow(0);
     stalled.stall();
-    const reader = follow(0);
-    await reader.has(1);
-    const text = 'x'.repeat(1_000);
-    for (let count = 0; count < 3_000; count += 1) await append(withItem, text);
-    await reader.has(3_001);
+    const other = logs.follow('a', 0, endOfTest.signal);
+    letGo();
+    let last = 0;
+    const write = async (count: number): Promise<void> => {
+      const text = 'x'.repeat(1_000);
+      const target = last + count;
+      while (plain.entries('a').length < target) await append(withItem, text);
+      while (last < target) {
+        const { value } = await other.next();
+        last += value?.item?.position === last + 1 ? 1 : Number.NaN;
+      }
+    };
+    await write(10_000);
+    const before = usedHeap();
+    await write(10_000);
+    expect(usedHeap() - before).toBeLessThan(4 * MEBIBYTE);
     expect(stalled.received.length).toBe(1);
+    await other.return?.();
     stalled.resume();
-    await stalled.has(3_001);
+    await stalled.has(20_000);
     expect(stalled.received).toEqual(plain.entries('a'));
   });
 });
@@ -208,13 +234,14 @@ describe('leaving', () => {
       await steps.return?.();
     };
     for (let index = 0; index < 2_000; index += 1) if (index % 101 !== 100) await cycle(index);
-    const before = process.memoryUsage().heapUsed;
+    const before = usedHeap();
     for (let index = 0; index < 10_000; index += 1) if (index % 101 !== 100) await cycle(index);
-    expect(process.memoryUsage().heapUsed - before).toBeLessThan(16 * 1024 * 1024);
+    expect(usedHeap() - before).toBeLessThan(MEBIBYTE);
     expect(hub.counts).toEqual({ tails: 0, channels: 0, followers: 0 });
     await subscriber.ping();
     expect(await commands.pubsub('CHANNELS')).toEqual([]);
     expect(subscriber.listenerCount('message')).toBe(1);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   test('on a drain everyone is told, and who comes meanwhile too', async () => {
