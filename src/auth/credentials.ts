@@ -38,6 +38,23 @@ export interface Ticket {
   readonly expiresAt: string;
 }
 
+/** A credential as it may be shown: the administrator's is no row. */
+export type CredentialView = Omit<Credential, 'kind' | 'hash' | 'ownerId' | 'runId'> & {
+  readonly kind: CredentialKind | 'ADMIN';
+};
+
+const ADMIN_CREDENTIAL: CredentialView = {
+  id: 'cred_admin',
+  kind: 'ADMIN',
+  participantId: null,
+  label: 'ADMIN_TOKEN',
+  prefix: '',
+  createdAt: new Date(),
+  lastUsedAt: null,
+  expiresAt: null,
+  revokedAt: null,
+};
+
 export type Credentials = ReturnType<typeof createCredentials>;
 
 /** $8: whoever makes a ticket also sweeps up a few that are long dead. */
@@ -172,6 +189,12 @@ export const createCredentials = ({ database, announceEnded }: CredentialsOption
       actor.kind === 'ADMIN'
         ? null
         : prisma.credential.findFirst({ where: { AND: [visibleCredentials(actor), { id }] } }),
+
+    /** The one that was presented; null if it is gone by now. */
+    own: async (actor: Actor): Promise<CredentialView | null> =>
+      actor.kind === 'ADMIN'
+        ? ADMIN_CREDENTIAL
+        : prisma.credential.findFirst({ where: { ownerId: actor.userId, id: actor.credentialId } }),
 
     /** For one stream of one operation, for a client that can set no header. Dies with the caller's credential. */
     createTicket: async (

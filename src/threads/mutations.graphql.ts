@@ -1,5 +1,6 @@
 import { builder } from '../graphql/builder.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
+import { DeletePayload } from '../graphql/deletePayload.ts';
 import { ACT_AS, KEY } from '../graphql/pageArgs.ts';
 import type { EventView } from '../graphql/refs.ts';
 import { MessageNode, RetractionNode, StateChangedNode, ThreadNode } from '../graphql/refs.ts';
@@ -211,13 +212,6 @@ const AcknowledgePayload = builder.objectRef<Look>('AcknowledgePayload').impleme
       description: 'Messages by others that are still to be read.',
       resolve: (look) => look.unreadCount,
     }),
-  }),
-});
-
-const DeletePayload = builder.objectRef<{ deletedId: string }>('DeletePayload').implement({
-  description: 'What was deleted.',
-  fields: (t) => ({
-    deletedId: t.exposeID('deletedId', { description: 'The id that names nothing any more.' }),
   }),
 });
 
