@@ -1,31 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Bus } from '../../../src/live/bus.ts';
 import { createHub, type Hub } from '../../../src/live/hub.ts';
 import { createRedisBus } from '../../../src/live/redisBus.ts';
+import { setLogLevel } from '../../../src/shared/log.ts';
+import { openRedis, type RedisConnections } from '../../../src/storage/redis.ts';
+import { type RedisServer, startRedis } from '../../support/redis.ts';
 import { type Entry, PlainLogs, withItem, withoutItem } from './plainLogs.ts';
 import { type Reader, startReader } from './reader.ts';
-import { type RedisServer, startRedisServer } from './redisServer.ts';
+import { ready } from './ready.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined };
+setLogLevel('silent');
 const NEVER = 3_600_000;
 
 let server: RedisServer;
-let commands: Redis;
-let subscriber: Redis;
+let redis: RedisConnections;
 let bus: Bus;
 let hub: Hub | undefined;
 let plain: PlainLogs;
 let readers: Reader[];
 
 beforeEach(async () => {
-  server = await startRedisServer();
-  commands = server.connect();
-  subscriber = server.connect();
-  await Promise.all([commands.ping(), subscriber.ping()]);
-  bus = createRedisBus({ commands, subscriber, log: quiet });
+  server = await startRedis();
+  redis = await openRedis(server.url);
+  bus = createRedisBus({ ...redis, log: quiet });
   plain = new PlainLogs(randomUUID());
   plain.open('a');
   readers = [];
@@ -36,6 +35,7 @@ afterEach(async () => {
   expect(hub?.counts).toEqual({ tails: 0, channels: 0, followers: 0 });
   hub?.close();
   bus.close();
+  await redis.close();
   await server.stop();
 });
 
@@ -91,24 +91,23 @@ describe('under load, followers stay and lose nothing when', () => {
       for (let round = 0; round < 3; round += 1) {
         await server.kill9();
         await written(300);
-        const ready = once(subscriber, 'ready');
-        await server.start();
-        await ready;
+        await server.restart();
+        await ready(redis.subscriber);
         await written(100);
       }
     }));
 
   test('Redis stands still for a while', () =>
     underLoad(async () => {
-      server.freeze();
+      server.pause();
       await written(2_000);
-      server.thaw();
+      server.resume();
     }));
 
   test('the connection that listens is cut again and again', () =>
     underLoad(async () => {
       for (let round = 0; round < 20; round += 1) {
-        await commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+        await redis.commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
         await written(50);
       }
     }));
@@ -127,9 +126,9 @@ describe('a reconnect', () => {
     await everyone(1);
     await server.kill9();
     for (let count = 0; count < 5; count += 1) expect(await publish(plain.append('a'))).toBe(false);
-    await server.start();
+    await server.restart();
     await everyone(6);
-    if (commands.status !== 'ready') await once(commands, 'ready');
+    await ready(redis.commands);
     expect(await publish(plain.append('a'))).toBe(true);
     await everyone(7);
     expectAllOfIt();
@@ -143,15 +142,30 @@ describe('a reconnect', () => {
     readers = keys.map((key) => startReader(logs, key, 0));
     for (const key of keys) await bus.publish(plain.channel(key), withItem(plain.append(key)));
     await everyone(1);
-    await subscriber.ping();
-    expect(await commands.pubsub('CHANNELS')).toHaveLength(keys.length);
+    await redis.subscriber.ping();
+    expect(await redis.commands.pubsub('CHANNELS')).toHaveLength(keys.length);
 
     const before = { ...plain.asked };
     for (const key of keys) plain.append(key);
-    await commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await redis.commands.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await everyone(2);
     expect(plain.asked.heads - before.heads).toBeLessThanOrEqual(4);
     expect(plain.asked.reads - before.reads).toBe(keys.length);
+  });
+
+  test('comes within 5 s when the link hangs without being closed', async () => {
+    followers(3, NEVER);
+    await publish(plain.append('a'));
+    await everyone(1);
+    const lost = new Promise((resolve) => redis.subscriber.once('close', resolve));
+    const since = performance.now();
+    server.pause();
+    await lost;
+    expect(performance.now() - since).toBeLessThan(5_000);
+    plain.append('a');
+    server.resume();
+    await everyone(2);
+    expectAllOfIt();
   });
 
   test('does not listen again to what nobody follows any more', async () => {
@@ -160,12 +174,11 @@ describe('a reconnect', () => {
     await everyone(1);
     await server.kill9();
     for (const reader of readers) reader.abort();
-    const ready = once(subscriber, 'ready');
-    await server.start();
-    await ready;
-    await subscriber.ping();
-    await commands.ping();
-    expect(await commands.pubsub('CHANNELS')).toEqual([]);
+    await server.restart();
+    await ready(redis.subscriber);
+    await redis.subscriber.ping();
+    await ready(redis.commands);
+    expect(await redis.commands.pubsub('CHANNELS')).toEqual([]);
   });
 });
 

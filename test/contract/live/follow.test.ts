@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Bus } from '../../../src/live/bus.ts';
 import { createHub, type Hub } from '../../../src/live/hub.ts';
 import type { Logs } from '../../../src/live/logs.ts';
 import { createRedisBus } from '../../../src/live/redisBus.ts';
+import { openRedis, type RedisConnections } from '../../../src/storage/redis.ts';
+import { type RedisServer, startRedis } from '../../support/redis.ts';
 import { type Entry, PlainLogs, withItem, withoutItem } from './plainLogs.ts';
 import { type Reader, startReader } from './reader.ts';
-import { type RedisServer, startRedisServer } from './redisServer.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined };
 const NEVER = 3_600_000;
@@ -24,8 +24,7 @@ const usedHeap = (): number => {
 };
 
 let server: RedisServer;
-let commands: Redis;
-let subscriber: Redis;
+let redis: RedisConnections;
 let bus: Bus;
 let hub: Hub;
 let plain: PlainLogs;
@@ -34,15 +33,16 @@ let readers: Reader[];
 let endOfTest: AbortController;
 
 beforeAll(async () => {
-  server = await startRedisServer();
-  commands = server.connect();
-  subscriber = server.connect();
-  await Promise.all([commands.ping(), subscriber.ping()]);
+  server = await startRedis();
+  redis = await openRedis(server.url);
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await redis.close();
+  await server.stop();
+});
 
 const open = (pollMs: number): void => {
-  bus = createRedisBus({ commands, subscriber, log: quiet });
+  bus = createRedisBus({ ...redis, log: quiet });
   hub = createHub({ bus, log: quiet, pollMs });
   plain = new PlainLogs(randomUUID());
   plain.open('a');
@@ -238,9 +238,9 @@ describe('leaving', () => {
     for (let index = 0; index < 10_000; index += 1) if (index % 101 !== 100) await cycle(index);
     expect(usedHeap() - before).toBeLessThan(MEBIBYTE);
     expect(hub.counts).toEqual({ tails: 0, channels: 0, followers: 0 });
-    await subscriber.ping();
-    expect(await commands.pubsub('CHANNELS')).toEqual([]);
-    expect(subscriber.listenerCount('message')).toBe(1);
+    await redis.subscriber.ping();
+    expect(await redis.commands.pubsub('CHANNELS')).toEqual([]);
+    expect(redis.subscriber.listenerCount('message')).toBe(1);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 

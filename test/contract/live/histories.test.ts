@@ -1,29 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHub } from '../../../src/live/hub.ts';
 import { createRedisBus } from '../../../src/live/redisBus.ts';
+import { setLogLevel } from '../../../src/shared/log.ts';
+import { openRedis, type RedisConnections } from '../../../src/storage/redis.ts';
+import { type RedisServer, startRedis } from '../../support/redis.ts';
 import { type Action, history } from './history.ts';
 import { type Entry, PlainLogs, withItem, withoutItem } from './plainLogs.ts';
 import { type Reader, startReader } from './reader.ts';
-import { type RedisServer, startRedisServer } from './redisServer.ts';
+import { ready } from './ready.ts';
 
 const quiet = { info: () => undefined, warn: () => undefined };
+setLogLevel('silent');
 const RUNS = 150;
 const LIMITS = { ringItems: 8, ringBytes: 2_000, pageItems: 40, pageBytes: 4_000 };
 
 let server: RedisServer;
-let commands: Redis;
-let subscribers: [Redis, Redis];
+/** Of two processes. */
+let connections: [RedisConnections, RedisConnections];
+let commands: RedisConnections['commands'];
 
 beforeAll(async () => {
-  server = await startRedisServer();
-  commands = server.connect();
-  subscribers = [server.connect(), server.connect()];
-  await Promise.all([commands, ...subscribers].map((redis) => redis.ping()));
+  server = await startRedis();
+  connections = [await openRedis(server.url), await openRedis(server.url)];
+  commands = connections[0].commands;
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  for (const redis of connections) await redis.close();
+  await server.stop();
+});
 
 /** Two processes' worth of hubs over the same logs, and everyone who ever followed. */
 const createWorld = () => {
@@ -33,7 +39,7 @@ const createWorld = () => {
   const deleted = new Map<string, readonly Entry[]>();
   const late: { key: string; entry: Entry }[] = [];
   const readers: { key: string; reader: Reader }[] = [];
-  const buses = subscribers.map((subscriber) => createRedisBus({ commands, subscriber, log: quiet }));
+  const buses = connections.map((redis) => createRedisBus({ ...redis, log: quiet }));
   const hubs = buses.map((bus) => createHub({ bus, log: quiet, pollMs: 10, limits: LIMITS }));
   const logs = hubs.map((hub) => hub.logs(plain));
 
@@ -148,6 +154,9 @@ test('every follower of a random history receives its part of the log, in order,
     { numRuns: RUNS, endOnFailure: true },
   );
   expect(received).toBeGreaterThan(RUNS * 20);
-  await Promise.all(subscribers.map((subscriber) => subscriber.ping()));
+  for (const { subscriber } of connections) {
+    await ready(subscriber);
+    await subscriber.ping();
+  }
   expect(await commands.pubsub('CHANNELS')).toEqual([]);
 });
