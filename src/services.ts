@@ -10,6 +10,8 @@ import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
 import { notFound } from './shared/errors.ts';
 import type { Database } from './storage/database.ts';
+import { createEngagements } from './threads/engagements.ts';
+import { createFollowThreads } from './threads/follow.ts';
 import { createThreadLists } from './threads/lists.ts';
 import { createThreads } from './threads/threads.ts';
 import { announceOn } from './timeline/announce.ts';
@@ -32,6 +34,9 @@ export type Services = ReturnType<typeof createServices>;
 /** What every door calls: GraphQL, REST, tools and MCP alike. */
 export const createServices = ({ database, bus, hub, authentication, maxAgentHops }: ServiceOptions) => {
   const announce = announceOn(bus);
+  const looks = createLooks(database);
+  const draining = new AbortController();
+  const threadLists = createThreadLists({ database });
   const announceEnded = authentication.announceEnded;
   const requireVisibleParticipants = async (actor: Actor, ids: readonly string[]): Promise<void> => {
     const tenant = requireTenant(actor);
@@ -51,10 +56,19 @@ export const createServices = ({ database, bus, hub, authentication, maxAgentHop
     users: createUsers({ database, announceEnded }),
     participants: createParticipants({ database }),
     threads: createThreads({ database, announce, requireVisibleParticipants }),
-    threadLists: createThreadLists({ database }),
+    engagements: createEngagements({ database }),
+    threadLists,
     timeline: createTimeline({ database, announce, maxAgentHops }),
+    followThreads: createFollowThreads({
+      bus,
+      looks,
+      changedSince: threadLists.changedSince,
+      draining: draining.signal,
+    }),
+    /** Tells those who follow lists that this process is about to stop; the hub tells those who follow logs. */
+    drain: () => draining.abort(),
     followTimeline: createFollowTimeline({
-      looks: createLooks(database),
+      looks,
       logs: hub.logs(timelineSource(database)),
     }),
   };

@@ -1,10 +1,15 @@
 import type { GraphQLSchema } from 'graphql';
+import '../auth/credentials.graphql.ts';
 import '../participants/participants.graphql.ts';
+import '../participants/users.graphql.ts';
+import '../threads/engagements.graphql.ts';
 import '../threads/mutations.graphql.ts';
+import '../threads/subscription.graphql.ts';
 import '../threads/threads.graphql.ts';
 import '../timeline/events.graphql.ts';
 import '../timeline/subscription.graphql.ts';
 import '../timeline/timeline.graphql.ts';
+import './nodes.ts';
 import './scalars.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext } from './context.ts';

@@ -1,11 +1,12 @@
 import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
+import { LIMITS } from '../shared/input.ts';
 import { type KeysetList, type KeysetRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
 import { type Database, type Statement, statement } from '../storage/database.ts';
 import { type Look, type LookRow, lookFromRow, lookSelect } from '../timeline/look.ts';
 
 /** What a list of threads is ordered by, for a viewer: the time of the last event it may see, in microseconds. */
-const VIEWER_ACTIVITY = `CASE
+export const VIEWER_ACTIVITY = `CASE
   WHEN m.state = 'REMOVED' THEN m.frozen_activity
   WHEN NOT h.tail_hidden THEN h.activity
   ELSE (SELECT (extract(epoch FROM e.at) * 1000000)::bigint FROM events e
@@ -53,6 +54,15 @@ const STATEMENTS = {
 export type ThreadLists = ReturnType<typeof createThreadLists>;
 
 export const createThreadLists = ({ database }: { database: Database }) => ({
+  /** Threads with something visible later than `activity` (microseconds since 1970), at most 200, the latest first. */
+  changedSince: (ownerId: string, viewerId: string | null, activity: bigint): Promise<Look[]> =>
+    readList(database, ownerId, viewerId, null, {
+      after: null,
+      before: [String(activity), ''],
+      limit: LIMITS.pageSize,
+      inverted: false,
+    }),
+
   /** Threads the viewer is a member of (the owner: all), latest visible activity first. Each is a look. */
   async page(
     actor: Actor,

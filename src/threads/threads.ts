@@ -49,7 +49,7 @@ const OPEN = statement<OpenedRow>(
   'open_thread',
   'SELECT * FROM open_thread($1, $2::text[], $3, $4, $5, $6::jsonb, $7, $8, $9)',
 );
-const EXTEND = statement<OpenedRow>(
+const EXTEND = statement<OpenedRow & { earlier_seq: number | null; later_seq: number | null }>(
   'extend_thread',
   'SELECT * FROM extend_thread($1, $2, $3, $4::text[], $5, $6, $7, $8, $9::text[], $10, $11, $12)',
 );
@@ -61,7 +61,10 @@ const CHANGE = statement<TimelineRow>(
   'change_state',
   'SELECT * FROM change_state($1, $2, $3, $4, $5, $6, $7, $8, $9)',
 );
-const DELETE = statement('delete_thread', 'SELECT delete_thread($1, $2, $3, $4)');
+const DELETE = statement<{ members: string[] }>(
+  'delete_thread',
+  'SELECT delete_thread($1, $2, $3, $4) AS members',
+);
 
 export type Threads = ReturnType<typeof createThreads>;
 
@@ -149,9 +152,10 @@ export const createThreads = ({
       key,
       key === null ? null : inputHash({ added: [...added].sort() }),
     ]);
-    const { thread_id: threadId, created } = required(row);
-    announce.moved(tenant.userId, input.threadId);
-    announce.moved(tenant.userId, threadId);
+    const { thread_id: threadId, created, earlier_seq: earlierSeq, later_seq: laterSeq } = required(row);
+    if (created) announce.changed(tenant.userId, threadId);
+    if (earlierSeq !== null) announce.moved(tenant.userId, input.threadId, earlierSeq);
+    if (laterSeq !== null) announce.moved(tenant.userId, threadId, laterSeq);
     return { threadId, created, viewerId: actorId };
   },
 
@@ -212,8 +216,13 @@ export const createThreads = ({
     const owner = requireOwner(actor);
     requireThreadId(input.threadId);
     if (owner.actAs !== null) await requireMember(database, owner.userId, input.threadId, owner.actAs);
-    await database.query(DELETE, [owner.userId, input.threadId, newId('Audit'), owner.credentialId]);
-    announce.deleted(owner.userId, input.threadId);
+    const [row] = await database.query(DELETE, [
+      owner.userId,
+      input.threadId,
+      newId('Audit'),
+      owner.credentialId,
+    ]);
+    announce.deleted(owner.userId, input.threadId, required(row).members);
   },
 });
 

@@ -1,5 +1,13 @@
 import type { Bus } from '../live/bus.ts';
-import { encodeEvent, GONE, MOVED, threadChannel, userChannel } from './live.ts';
+import {
+  encodeEvent,
+  encodePosition,
+  encodeThreadNotice,
+  GONE,
+  type ThreadNotice,
+  threadChannel,
+  userChannel,
+} from './live.ts';
 import type { Announce } from './timeline.ts';
 
 /**
@@ -7,21 +15,23 @@ import type { Announce } from './timeline.ts';
  */
 export const announceOn = (bus: Bus): Announce => {
   const publish = (channel: string, message: string): void => void bus.publish(channel, message);
+  const tell = (ownerId: string, notice: ThreadNotice): void =>
+    publish(userChannel(ownerId), encodeThreadNotice(notice));
   return {
     event(event) {
       publish(threadChannel(event.threadId), encodeEvent(event));
-      publish(userChannel(event.ownerId), event.threadId);
+      tell(event.ownerId, { threadId: event.threadId, seq: event.seq });
     },
-    moved(ownerId, threadId) {
-      publish(threadChannel(threadId), MOVED);
-      publish(userChannel(ownerId), threadId);
+    moved(ownerId, threadId, seq) {
+      publish(threadChannel(threadId), encodePosition(seq));
+      tell(ownerId, { threadId, seq });
     },
-    changed(ownerId, threadId) {
-      publish(userChannel(ownerId), threadId);
+    changed(ownerId, threadId, participantId) {
+      tell(ownerId, { threadId, ...(participantId === undefined ? {} : { participantId }) });
     },
-    deleted(ownerId, threadId) {
+    deleted(ownerId, threadId, memberIds) {
       publish(threadChannel(threadId), GONE);
-      publish(userChannel(ownerId), threadId);
+      tell(ownerId, { threadId, deletedFor: memberIds });
     },
   };
 };

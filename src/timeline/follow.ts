@@ -9,6 +9,7 @@ import { logKey } from './live.ts';
 import type { Looks } from './looks.ts';
 import { requireThreadId } from './timeline.ts';
 
+/** Why a stream ends. */
 export type DeliveryEnd = 'THREAD_DELETED' | 'CREDENTIAL_ENDED' | 'SERVER_DRAINING';
 
 /** One payload: where the reader stands now, and the event that brought it there or why the stream ends. */
@@ -80,7 +81,6 @@ export const createFollowTimeline =
           }
           const event = step.item;
           if (!fold.sees(event) || (types !== null && !types.has(event.type))) continue;
-          if (!(await isCleared(session))) break;
           at = timelineCursor(threadId, event.seq, event.id);
           yield delivery(event, null);
         }
@@ -123,13 +123,3 @@ const stoppable = <T>(generator: AsyncGenerator<T>, free: () => void): AsyncGene
     return this;
   },
 });
-
-/** Whether live output may go out now; false once the credential has ended. */
-const isCleared = async (session: Session): Promise<boolean> => {
-  try {
-    await session.cleared();
-    return true;
-  } catch {
-    return false;
-  }
-};

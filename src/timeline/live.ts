@@ -14,11 +14,11 @@ const CARRIED = 16 * 1024;
 /** Says that the thread has reached the event's position, with the event itself while it is small. */
 export const encodeEvent = (event: TimelineEvent): string => {
   const whole = JSON.stringify({ position: event.seq, item: event } satisfies Notice<TimelineEvent>);
-  return whole.length <= CARRIED ? whole : JSON.stringify({ position: event.seq });
+  return whole.length <= CARRIED ? whole : encodePosition(event.seq);
 };
 
-/** Says that the thread moved, and not how far: its followers look. */
-export const MOVED = '{}';
+export const encodePosition = (seq: number): string =>
+  JSON.stringify({ position: seq } satisfies Notice<TimelineEvent>);
 export const GONE = JSON.stringify({ gone: true } satisfies Notice<TimelineEvent>);
 
 const decode = (message: string): Notice<TimelineEvent> | null => {
@@ -27,6 +27,21 @@ const decode = (message: string): Notice<TimelineEvent> | null => {
   if (typeof notice.position !== 'number') return null;
   return { position: notice.position, item: notice.item === undefined ? undefined : delivered(notice.item) };
 };
+
+/** What lists of threads are told: which thread, and what of it. */
+export interface ThreadNotice {
+  readonly threadId: string;
+  /** An event was appended here; absent: something else changed. */
+  readonly seq?: number;
+  /** It concerns this member only. */
+  readonly participantId?: string;
+  /** The thread is gone; these were its members. */
+  readonly deletedFor?: readonly string[];
+}
+
+export const encodeThreadNotice = (notice: ThreadNotice): string => JSON.stringify(notice);
+
+export const decodeThreadNotice = (message: string): ThreadNotice => JSON.parse(message) as ThreadNotice;
 
 /** A followed thread's key: tenant and thread. */
 export const logKey = (ownerId: string, threadId: string): string => `${ownerId} ${threadId}`;

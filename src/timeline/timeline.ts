@@ -24,11 +24,11 @@ import {
 /** Who is told after a commit. Never awaited by the writer; losing it costs latency only. */
 export interface Announce {
   event(event: TimelineEvent): void;
-  /** Events were appended that the caller does not hold. */
-  moved(ownerId: string, threadId: string): void;
-  /** Something that lists show changed beside the timeline. */
-  changed(ownerId: string, threadId: string): void;
-  deleted(ownerId: string, threadId: string): void;
+  /** The thread has reached `seq`, by an event that the caller does not hold. */
+  moved(ownerId: string, threadId: string, seq: number): void;
+  /** Something that lists show changed beside the timeline: for everybody, or for one member. */
+  changed(ownerId: string, threadId: string, participantId?: string): void;
+  deleted(ownerId: string, threadId: string, memberIds: readonly string[]): void;
 }
 
 export interface PostInput {
@@ -152,7 +152,7 @@ export const createTimeline = ({
     requireThreadId(input.threadId);
     const { seq, tag } = parseTimelineCursor(input.upTo, input.threadId, 'upTo');
     await database.query(ACKNOWLEDGE, [tenant.userId, input.threadId, participantId, seq, tag]);
-    announce.changed(tenant.userId, input.threadId);
+    announce.changed(tenant.userId, input.threadId, participantId);
     return { viewerId: participantId };
   },
 });

@@ -627,11 +627,11 @@ BEGIN
 END $$;
 
 -- Opens the thread of the larger set and links the two, once. p_removed_ids: an event id for each member that
--- may begin removed. Errors: NOT_FOUND, PARTICIPANT_NOT_ACTIVE, BAD_USER_INPUT, PAYLOAD limits, IDEMPOTENCY_KEY_REUSED.
+-- may begin removed. earlier_seq and later_seq: the link's events, null where the two were linked before. Errors: NOT_FOUND, PARTICIPANT_NOT_ACTIVE, BAD_USER_INPUT, PAYLOAD limits, IDEMPOTENCY_KEY_REUSED.
 CREATE FUNCTION extend_thread(
   p_owner text, p_thread text, p_actor text, p_added text[], p_new_thread text, p_opened_id text, p_continued_id text,
   p_continues_id text, p_removed_ids text[], p_max_participants integer, p_key text, p_hash text
-) RETURNS TABLE (thread_id text, created boolean)
+) RETURNS TABLE (thread_id text, created boolean, earlier_seq integer, later_seq integer)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_first jsonb;
@@ -639,12 +639,11 @@ DECLARE
   v_new_head thread_heads;
   v_members text[];
   v_removed text[];
-  v_earlier_seq integer;
 BEGIN
   v_head := tp_lock_thread(p_owner, p_thread, p_actor);
   v_first := tp_replay(p_owner, 'extendThread', p_thread, coalesce(p_actor, ''), p_key, p_hash);
   IF v_first IS NOT NULL THEN
-    RETURN QUERY SELECT v_first ->> 'threadId', (v_first ->> 'created')::boolean;
+    RETURN QUERY SELECT v_first ->> 'threadId', (v_first ->> 'created')::boolean, NULL::integer, NULL::integer;
     RETURN;
   END IF;
   SELECT array_agg(m.participant_id ORDER BY m.participant_id COLLATE "C"),
@@ -678,9 +677,10 @@ BEGIN
     END LOOP;
   END IF;
   IF NOT EXISTS (SELECT 1 FROM thread_links l WHERE l.earlier_id = p_thread AND l.later_id = extend_thread.thread_id) THEN
-    v_earlier_seq := tp_append_link(v_head, p_continued_id, 'CONTINUED_AS', thread_id);
+    earlier_seq := tp_append_link(v_head, p_continued_id, 'CONTINUED_AS', thread_id);
+    later_seq := tp_append_link(v_new_head, p_continues_id, 'CONTINUES', p_thread);
     INSERT INTO thread_links (owner_id, earlier_id, later_id, earlier_seq, later_seq)
-      VALUES (p_owner, p_thread, thread_id, v_earlier_seq, tp_append_link(v_new_head, p_continues_id, 'CONTINUES', p_thread));
+      VALUES (p_owner, p_thread, thread_id, extend_thread.earlier_seq, extend_thread.later_seq);
   END IF;
   IF p_key IS NOT NULL THEN
     INSERT INTO idempotency_records (owner_id, operation, target, actor, key, input_hash, result, thread_id)
@@ -715,12 +715,13 @@ BEGIN
   PERFORM tp_acknowledge(p_owner, p_thread, p_participant, p_seq);
 END $$;
 
--- Makes a thread invisible at once and frees its set; a worker empties it in batches.
-CREATE FUNCTION delete_thread(p_owner text, p_thread text, p_audit_id text, p_credential text) RETURNS void
+-- Makes a thread invisible at once and frees its set; a worker empties it in batches. Answers whose thread it was.
+CREATE FUNCTION delete_thread(p_owner text, p_thread text, p_audit_id text, p_credential text) RETURNS text[]
 LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM tp_lock_thread(p_owner, p_thread, NULL);
   UPDATE threads t SET deleted_at = now(), set_hash = NULL WHERE t.owner_id = p_owner AND t.id = p_thread;
   DELETE FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_thread;
   INSERT INTO audit_log (id, owner_id, act, credential_id, subject_id) VALUES (p_audit_id, p_owner, 'thread.deleted', p_credential, p_thread);
+  RETURN ARRAY(SELECT m.participant_id FROM thread_members m WHERE m.owner_id = p_owner AND m.thread_id = p_thread);
 END $$;
