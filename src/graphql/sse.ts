@@ -1,0 +1,200 @@
+import type { ServerResponse } from 'node:http';
+import type { ExecutionResult } from 'graphql';
+import type { Authentication, Presented, Session } from '../auth/session.ts';
+import type { Connections } from '../http/connections.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { rateLimited } from '../shared/errors.ts';
+import type { Accounts } from './accounts.ts';
+import type { Caller } from './caller.ts';
+import { createFlow, type Flow, type FlowLimits } from './flow.ts';
+import { isRefused, isStream, type OperationParams, type Operations } from './operations.ts';
+import type { PayloadStream } from './stream.ts';
+
+export interface StreamLimits {
+  /** Milliseconds between comments that keep proxies from closing an idle stream. */
+  readonly heartbeat: number;
+  readonly flow: FlowLimits;
+  /** How long the last payload of an ended credential may take, in milliseconds. */
+  readonly farewell: number;
+}
+
+export interface SseDeps {
+  readonly operations: Operations;
+  readonly accounts: Accounts;
+  readonly authentication: Authentication;
+  readonly connections: Connections;
+  readonly limits: StreamLimits;
+}
+
+export interface SseDoor {
+  /**
+   * Answers one operation as an event stream: `next` for each result, with its cursor as the event's id, then
+   * `complete`. Faults of the document come as a result too; throws only while nothing was answered (`UNAUTHENTICATED`,
+   * `RATE_LIMITED` …). Source: GraphQL over SSE, distinct connections mode.
+   */
+  serve(
+    exchange: Exchange,
+    params: OperationParams,
+    presented: Presented,
+    ticket: string | null,
+  ): Promise<void>;
+}
+
+export const createSseDoor = ({
+  operations,
+  accounts,
+  authentication,
+  connections,
+  limits,
+}: SseDeps): SseDoor => {
+  const openSession = (
+    params: OperationParams,
+    presented: Presented,
+    ticket: string | null,
+    lastEventId: string | null,
+  ): Promise<Session> =>
+    ticket === null
+      ? authentication.openSession(presented)
+      : authentication.openTicketSession(
+          ticket,
+          { query: params.query, variables: params.variables, operationName: params.operationName ?? null },
+          lastEventId,
+        );
+
+  const answer = async (writer: EventWriter, params: OperationParams, caller: Caller): Promise<void> => {
+    const operation = operations.begin(params, caller);
+    if (isRefused(operation)) {
+      accounts.refused(caller, operation);
+      await writer.next(operation);
+      return;
+    }
+    const { result, ended } = await accounts.run(operation, caller);
+    if (isStream(result)) await pipe(writer, result).finally(ended);
+    else await writer.next(result);
+  };
+
+  return {
+    async serve(exchange, params, presented, ticket) {
+      const { response, request, requestId } = exchange;
+      const header = request.headers['last-event-id'];
+      const lastEventId = typeof header === 'string' && header !== '' ? header : null;
+      const session = await openSession(params, presented, ticket, lastEventId);
+      const release = connections.claim(session.actor);
+      if (release === null || response.destroyed) {
+        release?.();
+        session.close();
+        throw rateLimited('This credential has as many connections as it may have.');
+      }
+      const controller = new AbortController();
+      const writer = openEvents(response, limits);
+      const farewell = { timer: undefined as NodeJS.Timeout | undefined };
+      const onEnded = (): void => {
+        farewell.timer = setTimeout(writer.end, limits.farewell);
+      };
+      const onClose = (): void => {
+        writer.close();
+        controller.abort();
+      };
+      response.once('close', onClose);
+      session.ended.addEventListener('abort', onEnded, { once: true });
+      const { actor } = session;
+      const caller: Caller = {
+        actor,
+        session,
+        requestId,
+        transport: 'sse',
+        signal: controller.signal,
+        lastEventId,
+      };
+      try {
+        await answer(writer, params, caller);
+      } finally {
+        clearTimeout(farewell.timer);
+        session.ended.removeEventListener('abort', onEnded);
+        session.close();
+        release();
+        writer.end();
+      }
+    },
+  };
+};
+
+/** Pulls a payload only when the one before it is on its way; ends the stream when the client has gone. */
+const pipe = async (writer: EventWriter, stream: PayloadStream): Promise<void> => {
+  const stop = (): void => {
+    stream.return(undefined).catch(() => {});
+  };
+  writer.onClose(stop);
+  for (;;) {
+    await writer.flow.ready();
+    const step = await stream.next();
+    if (step.done === true) return;
+    await writer.next(step.value);
+  }
+};
+
+interface EventWriter {
+  readonly flow: Flow;
+  next(result: ExecutionResult): Promise<void>;
+  /** `complete`, and the end of the response. */
+  end(): void;
+  /** The connection is gone. */
+  close(): void;
+  onClose(listener: () => void): void;
+}
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  connection: 'keep-alive',
+  'x-accel-buffering': 'no',
+} as const;
+
+/** What may stand on an `id:` line. */
+const EVENT_ID = /^[\x21-\x7e]+$/;
+
+const openEvents = (response: ServerResponse, limits: StreamLimits): EventWriter => {
+  let onClose = (): void => {};
+  let isOver = false;
+  const flow = createFlow({
+    unsent: () => response.writableLength,
+    onSlow: () => response.destroy(),
+    limits: limits.flow,
+  });
+  const write = (text: string): Promise<void> =>
+    flow.send(Buffer.byteLength(text), (flushed) => response.write(text, () => flushed()));
+  const stop = (): void => {
+    isOver = true;
+    clearInterval(heartbeat);
+    flow.close();
+    onClose();
+  };
+  const heartbeat = setInterval(() => {
+    if (!flow.isStalled) response.write(':\n\n');
+  }, limits.heartbeat).unref();
+  response.socket?.setNoDelay(true);
+  response.writeHead(200, HEADERS);
+  // Some browsers tell of the open stream only after its first bytes.
+  response.write(':\n\n');
+
+  return {
+    flow,
+    next(result) {
+      const { cursor } = result.extensions ?? {};
+      const id = typeof cursor === 'string' && EVENT_ID.test(cursor) ? `id: ${cursor}\n` : '';
+      return write(`event: next\n${id}data: ${JSON.stringify(result)}\n\n`);
+    },
+    end() {
+      if (isOver) return;
+      stop();
+      response.end('event: complete\ndata:\n\n');
+    },
+    close() {
+      if (!isOver) stop();
+    },
+    onClose(listener) {
+      onClose = listener;
+      if (isOver) listener();
+    },
+  };
+};

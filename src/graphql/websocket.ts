@@ -1,0 +1,241 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { handleProtocols, makeServer } from 'graphql-ws';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Connections } from '../http/connections.ts';
+import { refuseUpgrade, type UpgradeRoute } from '../http/listener.ts';
+import type { Metrics } from '../http/metrics.ts';
+import { newRequestId } from '../http/requestId.ts';
+import { tooLarge } from '../shared/errors.ts';
+import type { Logger } from '../shared/log.ts';
+import { FLOW_LIMITS } from './flow.ts';
+import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
+import {
+  CLOSE,
+  type ClientSocket,
+  createClientSocket,
+  runTask,
+  type SocketDeps,
+  type SocketLimits,
+} from './socket.ts';
+
+export interface WebSocketLimits extends SocketLimits {
+  /** Bytes of one message. One up to twice as long fails alone, on its operation's id; a longer one closes with 1009. */
+  readonly message: number;
+  /** Bytes that a client may send before it has said who it is. */
+  readonly greeting: number;
+  /** Milliseconds until `connection_init` must have come. */
+  readonly init: number;
+  /** Milliseconds between pings; a socket that was silent that long after one is closed. */
+  readonly heartbeat: number;
+}
+
+export const WEBSOCKET_LIMITS: WebSocketLimits = {
+  subscriptions: 200,
+  operations: 200,
+  flow: FLOW_LIMITS,
+  farewell: 200,
+  message: 8 * 1024 * 1024,
+  greeting: 64 * 1024,
+  init: 5_000,
+  heartbeat: 12_000,
+};
+
+export interface WebSocketDoorOptions extends Omit<SocketDeps, 'limits'> {
+  readonly connections: Connections;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly limits?: WebSocketLimits;
+  /** The client's address, behind whatever proxies are trusted. */
+  readonly addressOf: (request: IncomingMessage) => string;
+}
+
+export interface WebSocketDoor extends UpgradeRoute {
+  /**
+   * Closes every socket with 1012 as soon as nothing runs on it, idle ones spread over `overMs`, all at `deadlineMs`.
+   * New ones are closed at once. Resolves when the last has been told.
+   */
+  drain(overMs: number, deadlineMs: number): Promise<void>;
+  /** Ends whatever is left. */
+  close(): void;
+}
+
+/** `graphql-transport-ws` on the listener's port. A bad operation ends only itself; a bad message closes the socket. */
+export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoor => {
+  const { connections, metrics, log, mask, isDraining, addressOf, limits = WEBSOCKET_LIMITS } = options;
+  const deps: SocketDeps = { ...options, limits };
+  const sockets = new Set<ClientSocket>();
+  const heartbeat = createHeartbeat(limits.heartbeat);
+  const transport = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: 2 * limits.message,
+    handleProtocols,
+  });
+  const protocol = makeServer<
+    Record<string, unknown>,
+    { readonly client: ClientSocket; readonly greeted: () => void }
+  >({
+    connectionInitWaitTimeout: limits.init,
+    async onConnect({ connectionParams, extra }) {
+      const isIn = await extra.client.connect(connectionParams);
+      extra.greeted();
+      return isIn;
+    },
+    onSubscribe: ({ extra }, id, payload) => extra.client.begin(id, payload),
+    execute: runTask,
+    subscribe: runTask,
+  });
+
+  const open = (ws: WebSocket, raw: Duplex, greeted: () => void): void => {
+    metrics.socketOpened();
+    const client = createClientSocket(ws, deps, () => {
+      sockets.delete(client);
+      void closed(1005, '').catch(report);
+    });
+    const report = (error: unknown): void => {
+      log.error({ err: error }, 'unexpected error on a socket');
+      client.shut(1011, 'internal error');
+    };
+    const stopCounting = countGreeting(raw, limits.greeting, () =>
+      client.shut(CLOSE.tooBig, 'greeting too long'),
+    );
+    let onMessage = (_: string): Promise<void> => Promise.resolve();
+    const closed = protocol.opened(
+      {
+        protocol: ws.protocol,
+        send: client.send,
+        close: (code = 1000, reason = '') => client.shut(code, reason),
+        onMessage(listener) {
+          onMessage = listener;
+        },
+      },
+      {
+        client,
+        greeted: () => {
+          stopCounting();
+          greeted();
+        },
+      },
+    );
+    sockets.add(client);
+    ws.on('error', () => ws.terminate());
+    ws.on('close', () => {
+      metrics.socketClosed();
+      greeted();
+      beat.stop();
+      client.dispose();
+    });
+    const beat: Heartbeat = heartbeat.watch(ws, () => !client.isClosing && !client.flow.isStalled);
+    ws.on('message', (data, isBinary) => {
+      beat.heard();
+      if (client.isClosing) return;
+      if (isBinary || !Buffer.isBuffer(data)) client.shut(CLOSE.badMessage, 'messages are JSON text');
+      else if (data.length > limits.message) refuseMessage(client, data);
+      else {
+        const text = data.toString();
+        cancelEarly(client, text);
+        onMessage(text).catch((error: unknown) => {
+          if (error instanceof Error && error.message.startsWith('Unexpected message'))
+            client.shut(CLOSE.badMessage, 'unexpected message');
+          else report(error);
+        });
+      }
+    });
+    if (isDraining()) client.shut(CLOSE.restart, RESTART);
+  };
+
+  const refuseMessage = (client: ClientSocket, data: Buffer): void => {
+    const id = SUBSCRIBE_ID.exec(data.toString('utf8', 0, 512))?.[1];
+    if (id === undefined) {
+      client.shut(CLOSE.tooBig, 'message too long');
+      return;
+    }
+    const error = mask.error(tooLarge('message', limits.message), newRequestId());
+    void client.send(`{"id":"${id}","type":"error","payload":[${JSON.stringify(error)}]}`);
+  };
+
+  return {
+    matches: (path) => path === '/graphql',
+    upgrade(request, raw, head, origins) {
+      if (!origins.mayConnect(request)) {
+        refuseUpgrade(raw, 403, 'Forbidden', 'This origin is not allowed: see ALLOWED_ORIGINS.');
+        return;
+      }
+      const greeted = connections.claimUnknown(addressOf(request));
+      if (greeted === null) {
+        refuseUpgrade(raw, 429, 'Too Many Requests', 'Too many connections that have not said who they are.');
+        return;
+      }
+      raw.once('close', greeted);
+      transport.handleUpgrade(request, raw, head, (ws) => open(ws, raw, greeted));
+    },
+    async drain(overMs, deadlineMs) {
+      const all = [...sockets];
+      await Promise.all(
+        all.map((client, index) => tellRestart(client, (overMs * index) / all.length, overMs, deadlineMs)),
+      );
+    },
+    close() {
+      heartbeat.close();
+      for (const client of sockets) client.shut(CLOSE.restart, RESTART);
+      const left = setTimeout(() => {
+        for (const ws of transport.clients) ws.terminate();
+      }, limits.farewell);
+      transport.close(() => clearTimeout(left));
+    },
+  };
+};
+
+const RESTART = 'the server restarts';
+/** The id of a subscribe message, as clients write it, without what would need escaping. */
+const SUBSCRIBE_ID = /^\s*\{\s*(?:"type"\s*:\s*"subscribe"\s*,\s*)?"id"\s*:\s*"([\w.:-]+)"/;
+
+/** The socket closes when it is idle and its turn has come, whichever is later; at the deadline in any case. */
+const tellRestart = (
+  client: ClientSocket,
+  turnMs: number,
+  overMs: number,
+  deadlineMs: number,
+): Promise<void> =>
+  new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(turn);
+      clearTimeout(deadline);
+      client.onIdle = null;
+      client.shut(CLOSE.restart, RESTART);
+      resolve();
+    };
+    const wasIdle = client.isIdle;
+    const turn = setTimeout(
+      () => {
+        if (client.isIdle) end();
+      },
+      wasIdle ? turnMs : overMs,
+    );
+    const deadline = setTimeout(end, deadlineMs);
+    // Its streams were told over the same time: the last one's end is its turn.
+    client.onIdle = end;
+  });
+
+/** graphql-ws hears of a cancelled operation only once it is set up. */
+const cancelEarly = (client: ClientSocket, text: string): void => {
+  if (text.length > 512 || !text.includes('"complete"')) return;
+  const id = /"id"\s*:\s*"([^"\\]+)"/.exec(text)?.[1];
+  if (id !== undefined) client.cancel(id);
+};
+
+const countGreeting = (raw: Duplex, most: number, onTooLong: () => void): (() => void) => {
+  let bytes = 0;
+  const count = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes <= most) return;
+    stop();
+    onTooLong();
+  };
+  const stop = (): void => {
+    raw.off('data', count);
+  };
+  raw.on('data', count);
+  return stop;
+};
