@@ -61,8 +61,9 @@ export const createDoor = (deps: DoorDeps): Route => {
     params: OperationParams,
     actor: Actor | null,
     type: JsonType,
-  ) => {
-    const { response, requestId, method } = exchange;
+    byYoga: boolean,
+  ): Promise<void> => {
+    const { response, requestId } = exchange;
     const controller = new AbortController();
     response.once('close', () => controller.abort());
     const { signal } = controller;

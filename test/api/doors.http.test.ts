@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { getIntrospectionQuery } from 'graphql';
 import { auditServer } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OPERATION_LIMITS } from "../../src/graphql/limits.ts";
+import { OPERATION_LIMITS } from '../../src/graphql/limits.ts';
 import { createGraphQLServer } from '../../src/graphql/server.ts';
 import { codesOf, get, KEY, openTestDoors, post, type TestDoors } from '../support/doors.ts';
 
@@ -18,7 +18,7 @@ describe('GraphQL over HTTP', () => {
   const failed = async (url: string): Promise<string[]> => {
     const results = await auditServer({
       url,
-      fetchFn: (target: string, init: RequestInit) =>
+      fetchFn: (target: string, init: RequestInit = {}) =>
         fetch(target, { ...init, headers: { ...init.headers, ...KEY } }),
     });
     expect(results.length).toBeGreaterThan(50);
