@@ -1,0 +1,133 @@
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: string;
+}
+
+export interface GraphiqlPage {
+  /** Null, or the one line that says why there is no page. */
+  readonly missing: string | null;
+  /** Answers with the page itself. */
+  servePage(exchange: Pick<Exchange, 'request' | 'response'>): Promise<void>;
+  /** Whether the path is the page's or one of its files'. */
+  matches(path: string): boolean;
+  serve(exchange: Exchange): Promise<void>;
+}
+
+const PREFIX = '/graphiql/';
+const BUILT = fileURLToPath(new URL('../../dist/pages/graphiql/', import.meta.url));
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.ttf': 'font/ttf',
+};
+
+/**
+ * Serves the GraphiQL page as it was built, from this server alone. Only the files that were there at the start
+ * are known, by their exact names: a path cannot lead anywhere else.
+ */
+export const createGraphiqlPage = (directory: string = BUILT): GraphiqlPage => {
+  const names = namesIn(directory);
+  const missing = names.has('index.html') ? null : 'GraphiQL is not built: run `npm run build:pages`.';
+  const files = new Map<string, Promise<ServedFile>>();
+
+  const file = (name: string): Promise<ServedFile> => {
+    const known = files.get(name);
+    if (known !== undefined) return known;
+    const read = readServed(`${directory}/${name}`);
+    files.set(name, read);
+    read.catch(() => files.delete(name));
+    return read;
+  };
+
+  const send = async ({ request, response }: Pick<Exchange, 'request' | 'response'>, name: string) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return answer(response, 405, 'Method Not Allowed');
+    if (missing !== null) return answer(response, 503, missing);
+    if (!names.has(name)) return answer(response, 404, 'Not Found');
+    const { plain, zipped } = await file(name);
+    const takesGzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
+    const body = takesGzip && zipped !== null ? zipped : plain;
+    const isPage = name === 'index.html';
+    response.writeHead(200, {
+      'content-type': TYPES[extname(name)] ?? 'application/octet-stream',
+      'content-length': body.length,
+      ...(body === zipped ? { 'content-encoding': 'gzip' } : {}),
+      vary: isPage ? 'Accept, Accept-Encoding' : 'Accept-Encoding',
+      // The names of the files carry a hash of what is in them; only the page itself changes under its name.
+      'cache-control': isPage ? 'no-cache' : 'public, max-age=31536000, immutable',
+      'content-security-policy': isPage ? policy(request.headers.host) : WORKER_POLICY,
+      'cross-origin-opener-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+    response.end(request.method === 'HEAD' ? undefined : body);
+  };
+
+  return {
+    missing,
+    servePage: (exchange) => send(exchange, 'index.html'),
+    matches: (path) => path === '/graphiql' || path.startsWith(PREFIX),
+    serve: (exchange) => send(exchange, exchange.path.slice(PREFIX.length) || 'index.html'),
+  };
+};
+
+interface ServedFile {
+  readonly plain: Buffer;
+  /** Null where it would not be smaller. */
+  readonly zipped: Buffer | null;
+}
+
+const readServed = async (path: string): Promise<ServedFile> => {
+  const plain = await readFile(path);
+  const zipped = await promisify(gzip)(plain);
+  return { plain, zipped: zipped.length < plain.length ? zipped : null };
+};
+
+const namesIn = (directory: string): ReadonlySet<string> => {
+  try {
+    const entries = readdirSync(directory, { recursive: true, encoding: 'utf8' });
+    return new Set(entries.map((name) => name.replaceAll('\\', '/')));
+  } catch {
+    return new Set();
+  }
+};
+
+const answer = (response: ServerResponse, status: number, text: string): void => {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' });
+  response.end(`${text}\n`);
+};
+
+/** A worker's rights are those of its own response, not of the page that starts it. */
+const WORKER_POLICY = "default-src 'none'; script-src 'self'";
+
+/**
+ * Scripts, workers and connections of this server alone; the editor writes its styles itself. Not every browser
+ * counts a WebSocket to the same host as `'self'`, so that is named.
+ */
+const policy = (host: string | undefined): string => {
+  const sockets = host !== undefined && /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : '';
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    `connect-src 'self'${sockets}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+};

@@ -1,0 +1,155 @@
+/** What the examples are filled in with; null becomes a placeholder. */
+export interface Facts {
+  readonly key: string | null;
+  readonly threadId: string | null;
+  readonly participantIds: readonly string[];
+  readonly actAs: string | null;
+}
+
+export interface Tab {
+  readonly query: string;
+  readonly variables?: string;
+  readonly headers?: string;
+}
+
+export const headersOf = (key: string | null, more: Record<string, string> = {}): string =>
+  json({ Authorization: `Bearer ${key ?? ''}`, ...more });
+
+/** The tour: who one is, a thread, a message in it, what stands in it, what comes, and another's view of it. */
+export const exampleTabs = ({ key, threadId, participantIds, actAs }: Facts): Tab[] => {
+  const thread = threadId ?? 'thread_…';
+  const [first = 'part_…', second = 'part_…'] = participantIds;
+  const self = actAs ?? first;
+  const headers = headersOf(key);
+  return [
+    { query: WHO_AM_I, headers },
+    { query: OPEN_THREAD, variables: json({ input: { participantIds: [first, second] } }), headers },
+    {
+      query: POST_MESSAGE,
+      variables: json({ input: { threadId: thread, as: self, content: 'Hello from GraphiQL' } }),
+      headers,
+    },
+    { query: READ_TIMELINE, variables: json({ threadId: thread, last: 20 }), headers },
+    { query: FOLLOW_TIMELINE, variables: json({ threadId: thread }), headers },
+    {
+      query: AS_PARTICIPANT,
+      variables: json({ threadId: thread }),
+      headers: headersOf(key, { 'X-Act-As': self }),
+    },
+  ];
+};
+
+const json = (value: unknown): string => JSON.stringify(value, null, 2);
+
+const WHO_AM_I = `# Whose key is this, whom can it see?
+# The key itself stands in Headers, below.
+# Run with the button, or Ctrl-Enter.
+query WhoAmI {
+  viewer {
+    user { id name }
+    participant { id handle displayName }
+    credential { kind label prefix expiresAt }
+  }
+  participants(first: 10) {
+    nodes { id kind handle displayName }
+  }
+}
+`;
+
+const OPEN_THREAD = `# Finds the one thread of these participants,
+# or creates it.
+mutation OpenThread($input: OpenThreadInput!) {
+  openThread(input: $input) {
+    created
+    thread {
+      id
+      participants {
+        participant { handle displayName }
+        state
+      }
+    }
+  }
+}
+`;
+
+const POST_MESSAGE = `# Says something as one of the members. With
+# FollowTimeline running in a second window,
+# it arrives there at once.
+mutation PostMessage($input: PostMessageInput!) {
+  postMessage(input: $input) {
+    cursor
+    message {
+      id
+      seq
+      content
+      sender { handle displayName }
+    }
+  }
+}
+`;
+
+const READ_TIMELINE = `# The newest events of a thread.
+# Page back with last and before.
+query ReadTimeline($threadId: ID!, $last: Int!, $before: Cursor) {
+  thread(id: $threadId) {
+    timeline {
+      end
+      events(last: $last, before: $before) {
+        nodes {
+          __typename
+          seq
+          at
+          ... on Message { content sender { displayName } isRetracted }
+          ... on ParticipantStateChanged { transition participant { displayName } }
+          ... on Retraction { message { id } reason }
+          ... on SystemEvent { kind }
+        }
+        pageInfo { hasPreviousPage startCursor }
+      }
+    }
+  }
+}
+`;
+
+const FOLLOW_TIMELINE = `# Follows a thread live. When the connection
+# breaks, it goes on where it was: every event
+# once and in order. To start further back, add
+# "after" with an event's cursor to Variables.
+subscription FollowTimeline($threadId: ID!, $after: Cursor) {
+  timeline(threadId: $threadId, after: $after) {
+    cursor
+    event {
+      __typename
+      seq
+      at
+      ... on Message { content sender { displayName } }
+      ... on ParticipantStateChanged { transition participant { displayName } }
+      ... on Retraction { message { id } reason }
+      ... on SystemEvent { kind }
+    }
+    ended
+  }
+}
+`;
+
+const AS_PARTICIPANT = `# The same thread through the eyes of one
+# participant: see X-Act-As in Headers.
+query AsParticipant($threadId: ID!) {
+  thread(id: $threadId) {
+    viewerState
+    unreadCount
+    lastMessage { content sender { displayName } }
+    timeline {
+      viewer { handle }
+      windows { from until }
+    }
+  }
+  threads(first: 5) {
+    nodes {
+      id
+      unreadCount
+      participants { participant { displayName } state }
+    }
+  }
+}
+`;
