@@ -5,7 +5,7 @@ import type { Presented } from './session.ts';
 export const noCredential = (): DomainError =>
   unauthenticated('A valid credential is required: send it as Authorization: Bearer … or as X-API-Key: ….');
 
-const BEARER = /^Bearer +([\x21-\x7e]+) *$/i;
+const BEARER = /^Bearer +(\S(?:.*\S)?) *$/i;
 
 /** The secret that was presented. Both headers may carry it, but only the same one. */
 export const presentedSecret = ({ authorization, apiKey }: Presented): string => {

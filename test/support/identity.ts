@@ -34,7 +34,7 @@ export const createIdentity = (
 export type Identity = ReturnType<typeof createIdentity>;
 
 /** A user with an agent and a human, a key of the user and a token of the agent. */
-export const seedTenant = async (identity: Identity) => {
+export const seedTenant = async (identity: Pick<Identity, 'users' | 'participants' | 'credentials'>) => {
   const { user, apiKey, credential } = await identity.users.create(ADMIN, { name: `Tenant ${randomUUID()}` });
   const owner: Actor = { kind: 'API_KEY', userId: user.id, credentialId: credential.id, actAs: null };
   const agent = await identity.participants.create(owner, { kind: 'AGENT', handle: 'agent' });

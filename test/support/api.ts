@@ -1,0 +1,63 @@
+import { type ExecutionResult, type GraphQLError, graphql } from 'graphql';
+import { Redis } from 'ioredis';
+import { inject } from 'vitest';
+import { createAuthentication } from '../../src/auth/authenticate.ts';
+import type { Presented } from '../../src/auth/session.ts';
+import type { GraphQLContext } from '../../src/graphql/context.ts';
+import { createSchema } from '../../src/graphql/schema.ts';
+import { createHub } from '../../src/live/hub.ts';
+import { createRedisBus } from '../../src/live/redisBus.ts';
+import { createServices } from '../../src/services.ts';
+import { DomainError } from '../../src/shared/errors.ts';
+import { log } from '../../src/shared/log.ts';
+import type { Database } from '../../src/storage/database.ts';
+import { ADMIN_TOKEN } from './identity.ts';
+
+const schema = createSchema();
+
+/** The services of one process and the schema over them, without a door. */
+export const createApi = (database: Database) => {
+  const path = inject('redisUrl').replace('unix://', '');
+  const [commands, subscriber] = [new Redis(path), new Redis(path)];
+  const bus = createRedisBus({ commands, subscriber, log });
+  const hub = createHub({ bus, log });
+  const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, bus });
+  const services = createServices({ database, bus, hub, authentication, maxAgentHops: 0 });
+
+  /** One operation over HTTP, so to speak; throws what authentication throws. */
+  const run = async (
+    presented: Presented,
+    source: string,
+    variableValues: { readonly [name: string]: unknown } = {},
+  ): Promise<ExecutionResult> => {
+    const actor = await authentication.authenticate(presented);
+    const contextValue: GraphQLContext = {
+      actor,
+      session: null,
+      requestId: 'test',
+      transport: 'http',
+      signal: new AbortController().signal,
+      lastEventId: null,
+      services,
+      loaders: services.createLoaders(actor),
+    };
+    return graphql({ schema, source, variableValues, contextValue });
+  };
+
+  const close = async (): Promise<void> => {
+    hub.close();
+    await authentication.close();
+    bus.close();
+    commands.disconnect();
+    subscriber.disconnect();
+  };
+
+  return { services, authentication, run, close };
+};
+
+/** What a door would tell of an error, as text, to be compared byte by byte. */
+export const told = (error: GraphQLError): string => {
+  const { originalError: original, path } = error;
+  if (!(original instanceof DomainError)) return JSON.stringify({ message: error.message, path });
+  return JSON.stringify({ code: original.code, message: original.message, facts: original.facts, path });
+};
