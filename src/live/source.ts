@@ -20,7 +20,7 @@ export interface LogSource<Item extends Positioned> {
   read(key: string, after: number, limit: number): Promise<readonly Item[]>;
   /** The last position of each log, in one statement; a log that is gone is left out. */
   heads(keys: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** null for a message that says nothing certain; the log is then looked at. */
+  /** null (or an error) for a message that says nothing certain; the log is then looked at. */
   decode(message: string): Notice<Item> | null;
   /** About how many bytes an item holds in memory, the same each time. */
   size(item: Item): number;

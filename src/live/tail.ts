@@ -3,7 +3,7 @@ import { type Feed, Follower } from './follower.ts';
 import type { Outage } from './outage.ts';
 import type { Reads } from './reads.ts';
 import { Ring } from './ring.ts';
-import type { FollowEnd, LogSource, Positioned, TailLimits } from './source.ts';
+import type { FollowEnd, LogSource, Notice, Positioned, TailLimits } from './source.ts';
 
 /** What a tail shares with the other tails of its source. */
 export interface TailContext<Item extends Positioned> {
@@ -136,7 +136,7 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
   }
 
   #heard(message: string): void {
-    const notice = this.#context.source.decode(message);
+    const notice = this.#decode(message);
     // Storage has the last word on what is gone or unclear.
     if (notice === null || 'gone' in notice) {
       this.#context.check(this);
@@ -147,6 +147,14 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
       this.#head = Math.max(this.#head, notice.position);
       this.#wake();
     } else this.#advance(notice.position);
+  }
+
+  #decode(message: string): Notice<Item> | null {
+    try {
+      return this.#context.source.decode(message);
+    } catch {
+      return null;
+    }
   }
 
   #advance(head: number): void {

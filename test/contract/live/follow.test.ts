@@ -123,6 +123,16 @@ describe('following a log', () => {
       for (const [index, entry] of reader.received.entries()) expect(entry).toBe(many[0]?.received[index]);
   });
 
+  test('shares reads among 1,000 followers who come back at different positions, few at a time', async () => {
+    while (plain.entries('a').length < 1_000) plain.append('a');
+    plain.pace = () => redis.commands.ping().then(() => undefined);
+    const many = Array.from({ length: 1_000 }, (_, index) => follow((index * 613) % 1_000));
+    await Promise.all(many.map((reader) => reader.has(1_000 - reader.after)));
+    for (const reader of many) expect(reader.received).toEqual(plain.entries('a').slice(reader.after));
+    expect(plain.asked.atOnce).toBeLessThanOrEqual(8);
+    expect(plain.asked.reads).toBeLessThan(100);
+  });
+
   test('finds out by polling what was never published', async () => {
     hub.close();
     bus.close();

@@ -46,7 +46,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('noise' as const),
       log,
-      message: fc.constantFrom('gone', '?', 'at 1', 'at 7', 'at 100000'),
+      message: fc.constantFrom('gone', '?', 'garbage', 'at 1', 'at 7', 'at 100000'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('delete' as const), log }) },

@@ -11,7 +11,8 @@ export interface Entry {
  */
 export class PlainLogs implements LogSource<Entry> {
   readonly name = 'plain';
-  readonly asked = { reads: 0, heads: 0, failures: 0 };
+  readonly asked = { reads: 0, heads: 0, failures: 0, atOnce: 0 };
+  #underWay = 0;
   /** Reads that were asked for, as `key@after`. */
   readonly ranges: string[] = [];
   isFailing = false;
@@ -51,7 +52,13 @@ export class PlainLogs implements LogSource<Entry> {
   async read(key: string, after: number, limit: number): Promise<readonly Entry[]> {
     this.asked.reads += 1;
     this.ranges.push(`${key}@${after}`);
-    return await this.#answer(() => this.entries(key).slice(after, after + limit));
+    this.#underWay += 1;
+    this.asked.atOnce = Math.max(this.asked.atOnce, this.#underWay);
+    try {
+      return await this.#answer(() => this.entries(key).slice(after, after + limit));
+    } finally {
+      this.#underWay -= 1;
+    }
   }
 
   async heads(keys: readonly string[]): Promise<ReadonlyMap<string, number>> {
@@ -64,7 +71,7 @@ export class PlainLogs implements LogSource<Entry> {
   decode(message: string): Notice<Entry> | null {
     if (message === 'gone') return { gone: true };
     if (message.startsWith('at ')) return { position: Number(message.slice(3)) };
-    if (!message.startsWith('{')) return null;
+    if (message === '?') return null;
     const item = JSON.parse(message) as Entry;
     return { position: item.position, item };
   }
