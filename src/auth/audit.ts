@@ -3,7 +3,7 @@ import type { Prisma } from '../storage/generated/prisma/client.ts';
 import { ownParticipant } from './acting.ts';
 import type { Actor } from './actor.ts';
 
-export type AuditAct =
+type AuditAct =
   | 'user.created'
   | 'user.deleted'
   | 'credential.created'

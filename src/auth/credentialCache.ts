@@ -29,7 +29,7 @@ export interface CredentialCache {
   forgetUnused(since: number): void;
 }
 
-const MAX_ACTING = 256;
+const MAX_ACTING = 4_096;
 
 /** Remembers that `known` may act as the one in `who`. A participant stays its user's for good. */
 export const rememberActing = (known: KnownCredential, participantId: string, who: Identified): void => {

@@ -6,7 +6,7 @@ import { badInput, notFound } from '../shared/errors.ts';
 import type { CredentialView } from './credentials.ts';
 import type { Minted } from './mint.ts';
 
-export const CredentialKindEnum = builder.enumType('CredentialKind', {
+const CredentialKindEnum = builder.enumType('CredentialKind', {
   description: 'Whom a credential speaks for.',
   values: {
     API_KEY: { description: 'The user: sees everything it owns, acts and looks as any of its participants.' },

@@ -55,8 +55,6 @@ const ADMIN_CREDENTIAL: CredentialView = {
   revokedAt: null,
 };
 
-export type Credentials = ReturnType<typeof createCredentials>;
-
 /** $8: whoever makes a ticket also sweeps up a few that are long dead. */
 const ADD_TICKET = statement<{ expires_at: string }>(
   'ticket_add',

@@ -24,7 +24,7 @@ const READ = statement<Reading & { ended: string[] }>(
   `SELECT ${READING_COLUMNS}, ARRAY(SELECT DISTINCT credential_id FROM revocation_log WHERE xid >= $1::bigint) AS ended`,
 );
 
-export const REVOCATIONS_CHANNEL = 'threadpad:revocations';
+const REVOCATIONS_CHANNEL = 'threadpad:revocations';
 
 /** How often the log is read, and how old a reading may be before nothing is trusted any more. */
 const READ_EVERY_MS = 400;
@@ -47,7 +47,7 @@ export interface RevocationLogOptions {
 }
 
 /** A statement in flight that reads a credential: what ended while it was. */
-export interface Witness {
+interface Witness {
   hasEnded(credentialId: string): boolean;
   /** The statement has answered: the log goes on from no later than what it saw. */
   saw(reading: Reading): void;

@@ -10,7 +10,7 @@ import type { Presented, Session } from './session.ts';
 export type Identify = <T>(presented: Presented, use: (who: Identified) => T) => Promise<T>;
 
 /** What a ticket's stream adds to a session. */
-export interface StreamHooks {
+interface StreamHooks {
   issued(cursor: string): void;
   closed(): void;
 }

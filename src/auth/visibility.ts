@@ -1,5 +1,5 @@
 import type { Prisma } from '../storage/generated/prisma/client.ts';
-import { ownParticipant } from './acting.ts';
+import { viewerOf } from './acting.ts';
 import type { Actor, TenantActor } from './actor.ts';
 
 /**
@@ -7,22 +7,24 @@ import type { Actor, TenantActor } from './actor.ts';
  * queries, so that what may not be seen is never read. (What of a thread's record may be seen is the look's.)
  */
 
-/** The owner sees all; a participant itself, those it shares a thread with, and the listed. */
-export const visibleParticipants = (actor: TenantActor): Prisma.ParticipantWhereInput => {
-  const viewer = ownParticipant(actor);
-  return viewer === null ? { ownerId: actor.userId } : visibleTo(actor.userId, viewer);
+/**
+ * The owner sees all; a participant itself, those it shares a thread with, and the listed. `as`: what that one of the
+ * owner's participants sees, nothing if it is none of them.
+ */
+export const visibleParticipants = (
+  actor: TenantActor,
+  as: string | null | undefined = null,
+): Prisma.ParticipantWhereInput => {
+  const ownerId = actor.userId;
+  const viewer = viewerOf(actor, as);
+  if (viewer === null) return { ownerId };
+  const sharesThread = { thread: { deletedAt: null, members: { some: { participantId: viewer } } } };
+  return {
+    ownerId,
+    owner: { participants: { some: { id: viewer } } },
+    OR: [{ id: viewer }, { listed: true }, { memberships: { some: sharesThread } }],
+  };
 };
-
-const visibleTo = (ownerId: string, viewer: string): Prisma.ParticipantWhereInput => ({
-  ownerId,
-  OR: [
-    { id: viewer },
-    { listed: true },
-    {
-      memberships: { some: { thread: { deletedAt: null, members: { some: { participantId: viewer } } } } },
-    },
-  ],
-});
 
 /** The user's own are its API keys and all tokens of its participants; a participant's own are its tokens. */
 export const visibleCredentials = (actor: TenantActor): Prisma.CredentialWhereInput => {

@@ -16,7 +16,7 @@ const findNode = async (context: GraphQLContext, id: string, as: string | null |
     case 'User':
       return named('User', await services.users.find(actor, id));
     case 'Participant':
-      return named('Participant', await services.participants.find(actor, { id }));
+      return named('Participant', await services.participants.find(actor, { id, as }));
     case 'Credential':
       return named('Credential', await services.credentials.find(actor, id));
     case 'Thread':

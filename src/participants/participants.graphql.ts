@@ -2,7 +2,7 @@ import { builder } from '../graphql/builder.ts';
 import { pageArgs } from '../graphql/pageArgs.ts';
 import type { Participant } from '../storage/generated/prisma/client.ts';
 
-export const ParticipantKindEnum = builder.enumType('ParticipantKind', {
+const ParticipantKindEnum = builder.enumType('ParticipantKind', {
   description: 'What a participant is.',
   values: {
     HUMAN: { description: 'A person.' },

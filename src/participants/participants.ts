@@ -20,7 +20,12 @@ interface Properties {
 
 export type NewParticipant = Properties & { readonly kind: ParticipantKind; readonly handle: string };
 
-export type Participants = ReturnType<typeof createParticipants>;
+interface ParticipantLookup {
+  readonly id?: string | null | undefined;
+  readonly handle?: string | null | undefined;
+  /** Looks as this participant. */
+  readonly as?: string | null | undefined;
+}
 
 /** Those who can be in a thread. A participant lives as long as its user. */
 export const createParticipants = ({ database }: { database: Database }) => {
@@ -48,12 +53,6 @@ export const createParticipants = ({ database }: { database: Database }) => {
     });
     throw conflict(`The handle ${data.handle} is taken.`, { field: 'handle', existingId: taken?.id ?? null });
   };
-
-  const findVisible = (
-    actor: TenantActor,
-    where: Prisma.ParticipantWhereInput,
-  ): Promise<Participant | null> =>
-    prisma.participant.findFirst({ where: { AND: [visibleParticipants(actor), where] } });
 
   return {
     create: async (actor: Actor, input: NewParticipant): Promise<Participant> => {
@@ -90,7 +89,9 @@ export const createParticipants = ({ database }: { database: Database }) => {
       const owner = requireOwner(actor);
       const handle = requireHandle(input.handle);
       const { displayName } = properties({ displayName: input.displayName });
-      const source = await findVisible(owner, { id: input.participantId, ownerId: owner.userId });
+      const source = await prisma.participant.findFirst({
+        where: { ownerId: owner.userId, id: input.participantId },
+      });
       if (source === null) throw notFound('Participant');
       if (source.kind === 'HUMAN')
         throw badInput('Agents and units can be cloned, humans cannot.', { field: 'participantId' });
@@ -111,13 +112,11 @@ export const createParticipants = ({ database }: { database: Database }) => {
     },
 
     /** By id or by handle, by exactly one of them. Null for what does not exist or may not be seen. */
-    find: async (
-      actor: Actor,
-      { id, handle }: { id?: string | null | undefined; handle?: string | null | undefined },
-    ): Promise<Participant | null> => {
-      const tenant = requireTenant(actor);
+    find: async (actor: Actor, { id, handle, as }: ParticipantLookup): Promise<Participant | null> => {
+      const visible = visibleParticipants(requireTenant(actor), as);
       if (isGiven(id) === isGiven(handle)) throw badInput('Give `id` or `handle`, exactly one of them.');
-      return findVisible(tenant, isGiven(id) ? { id } : { handle: (handle ?? '').toLowerCase() });
+      const where = isGiven(id) ? { id } : { handle: (handle ?? '').toLowerCase() };
+      return prisma.participant.findFirst({ where: { AND: [visible, where] } });
     },
 
     /** In the order in which they were made. */

@@ -8,7 +8,7 @@ import { pageArgs } from '../graphql/pageArgs.ts';
 import { ParticipantNode } from './participants.graphql.ts';
 import type { CreatedUser } from './users.ts';
 
-export const UserNode = builder.prismaObject('User', {
+const UserNode = builder.prismaObject('User', {
   description: 'The tenant: owns participants, threads and all that hangs on them.',
   interfaces: [builder.nodeInterfaceRef()],
   fields: (t) => ({

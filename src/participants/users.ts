@@ -25,8 +25,6 @@ export interface CreatedUser {
   readonly credential: Credential;
 }
 
-export type Users = ReturnType<typeof createUsers>;
-
 /** Tenants: made and listed by the administrator, deleted by themselves. */
 export const createUsers = ({ database, announceEnded }: UsersOptions) => {
   const { prisma } = database;

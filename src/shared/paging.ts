@@ -11,14 +11,14 @@ export interface PageArgs {
   readonly before?: string | null | undefined;
 }
 
-export interface PageSize {
+interface PageSize {
   readonly limit: number;
   /** The end of the range is asked for, by `last`. */
   readonly isBackward: boolean;
 }
 
 /** Throws `BAD_USER_INPUT` for `first` and `last` together, and for a size that is not 1 to 200. */
-export const requirePageSize = ({ first, last }: PageArgs): PageSize => {
+const requirePageSize = ({ first, last }: PageArgs): PageSize => {
   if (isGiven(first) && isGiven(last)) throw badInput('Give `first` or `last`, not both.', { field: 'last' });
   const field = isGiven(last) ? 'last' : 'first';
   const limit = last ?? first ?? LIMITS.defaultPageSize;
@@ -39,7 +39,7 @@ export interface Page<Item> {
   };
 }
 
-export type Key = readonly (string | number | bigint)[];
+type Key = readonly (string | number | bigint)[];
 
 /** Items strictly between two keys (null: no bound), in the list's order, or against it if `inverted`; `limit` at most. */
 export interface KeysetRange {

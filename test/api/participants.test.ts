@@ -245,6 +245,11 @@ describe('participants', () => {
     expect(await seen(actor)).toEqual([agent.id, listed.id, other.id]);
     expect(await identity.participants.find(actor, { id: other.id })).toMatchObject({ handle: 'other' });
     expect((await identity.participants.page(actor, { kind: 'AGENT' }, {})).edges).toHaveLength(2);
+    const lookAs = (as: string, id: string) => identity.participants.find(owner, { id, as });
+    expect(await lookAs(agent.id, other.id)).not.toBeNull();
+    expect(await lookAs(agent.id, human.id)).toBeNull();
+    for (const as of [newId('Participant'), (await seedTenant(identity)).agent.id])
+      expect(await lookAs(as, listed.id)).toBeNull();
     await db.database.prisma.thread.update({ where: { id: threadId }, data: { deletedAt: new Date() } });
     expect(await seen(actor)).toEqual([agent.id, listed.id]);
   });
