@@ -10,6 +10,7 @@ import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
 import { notFound } from './shared/errors.ts';
 import type { Database } from './storage/database.ts';
+import type { Emptying } from './threads/emptying.ts';
 import { createEngagements } from './threads/engagements.ts';
 import { createFollowThreads } from './threads/follow.ts';
 import { createThreadLists } from './threads/lists.ts';
@@ -25,6 +26,7 @@ export interface ServiceOptions {
   readonly bus: Bus;
   readonly hub: Hub;
   readonly authentication: ClosableAuthentication;
+  readonly emptying: Emptying;
   /** 0: no limit. */
   readonly maxAgentHops: number;
 }
@@ -32,8 +34,15 @@ export interface ServiceOptions {
 export type Services = ReturnType<typeof createServices>;
 
 /** What every door calls: GraphQL, REST, tools and MCP alike. */
-export const createServices = ({ database, bus, hub, authentication, maxAgentHops }: ServiceOptions) => {
-  const announce = announceOn(bus);
+export const createServices = ({
+  database,
+  bus,
+  hub,
+  authentication,
+  emptying,
+  maxAgentHops,
+}: ServiceOptions) => {
+  const announce = announceOn(bus, emptying);
   const looks = createLooks(database);
   const draining = new AbortController();
   const threadLists = createThreadLists({ database });

@@ -13,7 +13,7 @@ import type { Announce } from './timeline.ts';
 /**
  * Tells followers after a commit that there is more. Nobody waits for it: what is lost here is found by the next poll.
  */
-export const announceOn = (bus: Bus): Announce => {
+export const announceOn = (bus: Bus, emptying: { wake(): void }): Announce => {
   const publish = (channel: string, message: string): void => void bus.publish(channel, message);
   const tell = (ownerId: string, notice: ThreadNotice): void =>
     publish(userChannel(ownerId), encodeThreadNotice(notice));
@@ -30,6 +30,7 @@ export const announceOn = (bus: Bus): Announce => {
       tell(ownerId, { threadId, ...(participantId === undefined ? {} : { participantId }) });
     },
     deleted(ownerId, threadId, memberIds) {
+      emptying.wake();
       publish(threadChannel(threadId), GONE);
       tell(ownerId, { threadId, deletedFor: memberIds });
     },

@@ -90,7 +90,7 @@ const retractionSeqOf = async (context: GraphQLContext, event: MessageEvent): Pr
 
 MessageNode.implement({
   description: 'Something a participant said. A message stays readable after its retraction.',
-  interfaces: [TimelineEventInterface, builder.nodeInterfaceRef()],
+  interfaces: [builder.nodeInterfaceRef(), TimelineEventInterface],
   isTypeOf: isType('MESSAGE'),
   fields: (t) => ({
     sender: t.field({
@@ -178,7 +178,7 @@ const ParticipantTransitionEnum = builder.enumType('ParticipantTransition', {
 
 StateChangedNode.implement({
   description: 'A member was removed or re-added. Its subject sees both, whatever lies between.',
-  interfaces: [TimelineEventInterface, builder.nodeInterfaceRef()],
+  interfaces: [builder.nodeInterfaceRef(), TimelineEventInterface],
   isTypeOf: isType('PARTICIPANT_STATE_CHANGED'),
   fields: (t) => ({
     participant: t.field({
@@ -226,7 +226,7 @@ StateChangedNode.implement({
 
 RetractionNode.implement({
   description: 'A sender took one of its messages back.',
-  interfaces: [TimelineEventInterface, builder.nodeInterfaceRef()],
+  interfaces: [builder.nodeInterfaceRef(), TimelineEventInterface],
   isTypeOf: isType('RETRACTION'),
   fields: (t) => ({
     message: t.field({
@@ -263,7 +263,7 @@ const retractedMessage = async (
 builder.objectRef<EventView<SystemEvent>>('SystemEvent').implement({
   description:
     'Something the platform recorded. Kinds: THREAD_OPENED, CONTINUED_AS, CONTINUES. More will come.',
-  interfaces: [TimelineEventInterface, builder.nodeInterfaceRef()],
+  interfaces: [builder.nodeInterfaceRef(), TimelineEventInterface],
   isTypeOf: isType('SYSTEM'),
   fields: (t) => ({
     kind: t.string({ description: 'What was recorded.', resolve: ({ event }) => event.kind }),

@@ -11,6 +11,7 @@ import { createServices } from '../../src/services.ts';
 import { DomainError } from '../../src/shared/errors.ts';
 import { log } from '../../src/shared/log.ts';
 import type { Database } from '../../src/storage/database.ts';
+import { createEmptying } from '../../src/threads/emptying.ts';
 import { ADMIN_TOKEN } from './identity.ts';
 
 const schema = createSchema();
@@ -22,7 +23,8 @@ export const createApi = (database: Database) => {
   const bus = createRedisBus({ commands, subscriber, log });
   const hub = createHub({ bus, log });
   const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, bus });
-  const services = createServices({ database, bus, hub, authentication, maxAgentHops: 0 });
+  const emptying = createEmptying({ database, log });
+  const services = createServices({ database, bus, hub, authentication, emptying, maxAgentHops: 0 });
 
   /** One operation over HTTP, so to speak; throws what authentication throws. */
   const run = async (
@@ -45,6 +47,7 @@ export const createApi = (database: Database) => {
   };
 
   const close = async (): Promise<void> => {
+    await emptying.close();
     hub.close();
     await authentication.close();
     bus.close();

@@ -725,3 +725,56 @@ BEGIN
   INSERT INTO audit_log (id, owner_id, act, credential_id, subject_id) VALUES (p_audit_id, p_owner, 'thread.deleted', p_credential, p_thread);
   RETURN ARRAY(SELECT m.participant_id FROM thread_members m WHERE m.owner_id = p_owner AND m.thread_id = p_thread);
 END $$;
+
+-- Takes away up to p_limit rows of something that was deleted; answers how many steps' worth it did, 0 when nothing is
+-- left. Several workers do not meet: each takes what nobody holds. Every call is one short transaction.
+CREATE FUNCTION empty_deleted(p_limit integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_thread threads;
+  v_user users;
+  v_count integer;
+BEGIN
+  SELECT t.* INTO v_thread FROM threads t WHERE t.deleted_at IS NOT NULL
+    ORDER BY t.deleted_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    DELETE FROM events e WHERE e.owner_id = v_thread.owner_id AND e.thread_id = v_thread.id AND e.seq IN (
+      SELECT b.seq FROM events b WHERE b.owner_id = v_thread.owner_id AND b.thread_id = v_thread.id
+      ORDER BY b.seq DESC LIMIT p_limit);
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count = 0 THEN
+      DELETE FROM visibility_windows w WHERE w.owner_id = v_thread.owner_id AND w.thread_id = v_thread.id
+        AND (w.participant_id, w.after_seq) IN (
+          SELECT b.participant_id, b.after_seq FROM visibility_windows b
+          WHERE b.owner_id = v_thread.owner_id AND b.thread_id = v_thread.id LIMIT p_limit);
+      GET DIAGNOSTICS v_count = ROW_COUNT;
+    END IF;
+    IF v_count = 0 THEN
+      DELETE FROM threads t WHERE t.id = v_thread.id;
+      v_count := 1;
+    END IF;
+    RETURN v_count;
+  END IF;
+
+  SELECT u.* INTO v_user FROM users u WHERE u.deleted_at IS NOT NULL
+    ORDER BY u.deleted_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN 0; END IF;
+  WITH gone AS (
+    UPDATE threads t SET deleted_at = now(), set_hash = NULL
+    WHERE t.id IN (SELECT b.id FROM threads b WHERE b.owner_id = v_user.id AND b.deleted_at IS NULL LIMIT p_limit)
+    RETURNING t.id)
+  DELETE FROM thread_heads h USING gone WHERE h.owner_id = v_user.id AND h.thread_id = gone.id;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF v_count > 0 OR EXISTS (SELECT 1 FROM threads t WHERE t.owner_id = v_user.id) THEN
+    -- Another worker may hold the last of them: come back.
+    RETURN v_count;
+  END IF;
+  DELETE FROM participants p WHERE p.owner_id = v_user.id AND p.id IN (
+    SELECT b.id FROM participants b WHERE b.owner_id = v_user.id LIMIT p_limit);
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF v_count = 0 THEN
+    DELETE FROM users u WHERE u.id = v_user.id;
+    v_count := 1;
+  END IF;
+  RETURN v_count;
+END $$;

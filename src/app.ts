@@ -1,0 +1,107 @@
+import { createAuthentication } from './auth/authenticate.ts';
+import type { Config } from './config.ts';
+import { type Example, makeExample } from './firstStart.ts';
+import type { KnownCaller } from './graphql/caller.ts';
+import type { GraphQLContext } from './graphql/context.ts';
+import { createDoors, type DoorLimits } from './graphql/doors.ts';
+import { OPERATION_LIMITS } from './graphql/limits.ts';
+import { createSchema } from './graphql/schema.ts';
+import { WEBSOCKET_LIMITS } from './graphql/websocket.ts';
+import { createMetrics } from './http/metrics.ts';
+import { createHub } from './live/hub.ts';
+import { createRedisBus } from './live/redisBus.ts';
+import { createServices, type Services } from './services.ts';
+import { log } from './shared/log.ts';
+import { openStores } from './storage/stores.ts';
+import { createEmptying } from './threads/emptying.ts';
+
+export interface App {
+  readonly services: Services;
+  /** Made by this start, the first one with an embedded database. */
+  readonly example: Example | null;
+  /** Resolves when requests are taken. */
+  listen(): Promise<{ readonly url: string }>;
+  /** Refuses new work, tells readers, finishes what is under way, closes the stores. */
+  close(): Promise<void>;
+}
+
+/** The only wiring: storage → live → services → doors. Nothing listens yet when it resolves. */
+export const createApp = async (config: Config): Promise<App> => {
+  const stores = await openStores(config);
+  const { database, redis } = stores;
+  const bus = createRedisBus({ commands: redis.commands, subscriber: redis.subscriber, log });
+  const hub = createHub({ bus, log });
+  const authentication = createAuthentication({
+    database,
+    adminToken: config.adminToken,
+    bus,
+    onError: (error) => log.warn({ err: error }, 'Authentication could not do its upkeep.'),
+  });
+  const emptying = createEmptying({ database, log });
+  const services = createServices({
+    database,
+    bus,
+    hub,
+    authentication,
+    emptying,
+    maxAgentHops: config.maxAgentHops,
+  });
+  const metrics = createMetrics();
+  metrics.watchHub(() => hub.counts);
+  const doors = createDoors({
+    schema: createSchema(),
+    createContext: contextOf(services),
+    authentication,
+    readiness: stores.readiness,
+    metrics,
+    log,
+    allowedOrigins: config.allowedOrigins,
+    isSchemaOpen: config.openIntrospection,
+    suggestions: config.openIntrospection,
+    trustProxy: config.trustProxy > 0,
+    page: null,
+    limits: limitsOf(config),
+  });
+  const example = stores.embedded ? await makeExample(services) : null;
+
+  return {
+    services,
+    example,
+    listen: async () => {
+      const port = await doors.listen(config.port, config.host);
+      const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+      return { url: `http://${host}:${port}/graphql` };
+    },
+    close: async () => {
+      await doors.drain(async (overMs) => {
+        services.drain();
+        await hub.drain(overMs);
+      });
+      await emptying.close();
+      await authentication.close();
+      hub.close();
+      bus.close();
+      await stores.close();
+    },
+  };
+};
+
+const limitsOf = ({ limits }: Config): Partial<DoorLimits> => ({
+  operation: { ...OPERATION_LIMITS, depth: limits.queryDepth, cost: limits.queryCost },
+  webSocket: { ...WEBSOCKET_LIMITS, subscriptions: limits.subscriptionsPerSocket },
+  connections: {
+    perCredential: limits.socketsPerCredential,
+    perUser: limits.socketsPerUser,
+    unknownPerAddress: limits.uninitialisedSocketsPerAddress,
+  },
+});
+
+/** Made for one operation, and afresh for each event of a subscription. */
+const contextOf =
+  (services: Services) =>
+  (caller: KnownCaller): GraphQLContext => ({
+    ...caller,
+    signal: caller.signal ?? new AbortController().signal,
+    services,
+    loaders: services.createLoaders(caller.actor),
+  });

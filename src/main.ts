@@ -1,0 +1,47 @@
+import { createApp } from './app.ts';
+import { readConfig } from './config.ts';
+import { log, setLogLevel } from './shared/log.ts';
+import { withoutDetails } from './startFailure.ts';
+
+const isLoopback = (host: string): boolean => ['localhost', '::1'].includes(host) || host.startsWith('127.');
+
+const fail = (error: unknown): never => {
+  console.error(withoutDetails(error));
+  process.exit(1);
+};
+
+process.on('unhandledRejection', (error) => log.error({ err: error }, 'A rejection was not handled.'));
+
+try {
+  const config = readConfig();
+  setLogLevel(config.logLevel);
+  const app = await createApp(config);
+  let stopping = false;
+  const stop = async (signal: string): Promise<void> => {
+    // Ctrl-C reaches npm and this process: the second one is the same wish.
+    if (stopping) return;
+    stopping = true;
+    log.info({ signal }, 'Stopping.');
+    setTimeout(() => {
+      log.error('Not everything ended in time.');
+      process.exit(1);
+    }, config.shutdownSeconds * 1_000).unref();
+    await app.close();
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.on(signal, () => void stop(signal).catch(fail));
+  const { url } = await app.listen();
+  console.log(`Threadpad listens on ${url}`);
+  if (app.example !== null) {
+    const { apiKey, threadId } = app.example;
+    console.log(
+      `An example was made: a user, two participants and their thread. The API key, shown once: ${apiKey}`,
+    );
+    // The fragment stays in the browser. A link with a key in it is for this machine only.
+    if (isLoopback(config.host))
+      console.log(`Explore it in GraphiQL: ${url}#key=${apiKey}&thread=${threadId}`);
+  }
+} catch (error) {
+  fail(error);
+}
