@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { execute, fingerprint, isThere, node, once, ROOT, readIfThere, requireSuccess, SetupError, say, tool } from './support.mjs';
+
+const OLDEST_NODE = [20, 19];
+
+export const requireNode = () => {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])) return;
+  throw new SetupError(`Node ${OLDEST_NODE.join('.')} or newer is needed; this is ${process.versions.node}.`);
+};
+
+/** node_modules as the lock file says. A folder that is right already, however it came, is left alone. */
+export const install = async () => {
+  const stamp = () => fingerprint(['package-lock.json'], `${process.platform} ${process.arch}`);
+  await once('install', {
+    of: stamp,
+    makes: ['node_modules'],
+    work: async () => {
+      if (isInstalled()) return;
+      say('Installing packages …');
+      requireSuccess(await npm(['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund']), 'npm ci');
+    },
+  });
+};
+
+const npm = (args) => {
+  // The npm that runs this script, if one does: it need not be in PATH.
+  const running = process.env.npm_execpath;
+  return running?.endsWith('.js') ? node([running, ...args], { quiet: true }) : execute('npm', args, { quiet: true });
+};
+
+/** Whether npm's own record of what it installed agrees with the lock file. */
+const isInstalled = () => {
+  const installed = packages(join(ROOT, 'node_modules', '.package-lock.json'));
+  const wanted = packages(join(ROOT, 'package-lock.json'));
+  if (installed === undefined || wanted === undefined) return false;
+  return Object.entries(wanted).every(
+    ([path, { version, optional }]) => path === '' || (installed[path]?.version ?? (optional ? version : '')) === version,
+  );
+};
+
+const packages = (file) => {
+  try {
+    return JSON.parse(readIfThere(file)).packages;
+  } catch {
+    return undefined;
+  }
+};
+
+const CLIENT = 'src/storage/generated/prisma/client.ts';
+
+/** Prisma's client and Pothos' types. Neither needs the engine binary that Prisma would want to download. */
+export const generate = async () => {
+  const made = await once('generate', {
+    of: () => fingerprint(['prisma/schema.prisma', 'package-lock.json']),
+    makes: [CLIENT, 'src/storage/generated/pothos.ts'],
+    work: async () => {
+      const env = process.env.PRISMA_SCHEMA_ENGINE_BINARY
+        ? {}
+        : { PRISMA_SCHEMA_ENGINE_BINARY: join(ROOT, 'package.json') };
+      const quietly = { CHECKPOINT_DISABLE: '1', PRISMA_HIDE_UPDATE_MESSAGE: '1' };
+      const result = await node([tool('prisma', 'build/index.js'), 'generate'], { quiet: true, env: { ...env, ...quietly } });
+      requireSuccess(result, 'Generating the database client');
+    },
+  });
+  if (made) say('Generated the database client.');
+};
+
+/** dist: the server, and the pages it serves. */
+export const build = async () => {
+  const built = await once('build', {
+    of: () => fingerprint(['src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json']),
+    makes: ['dist/main.js'],
+    work: async () => {
+      say('Building …');
+      requireSuccess(await node([tool('typescript', 'bin/tsc'), '-p', 'tsconfig.build.json'], { quiet: true }), 'The build');
+    },
+  });
+  await buildPages();
+  return built;
+};
+
+const PAGES = 'src/pages/graphiql';
+
+export const buildPages = async () => {
+  if (!isThere(PAGES)) return;
+  await once('pages', {
+    of: () => fingerprint(['src/pages', 'src/client', 'package-lock.json']),
+    makes: ['dist/pages/graphiql'],
+    work: async () => {
+      say('Building GraphiQL …');
+      const config = `${PAGES}/vite.config.ts`;
+      const args = [tool('vite', 'bin/vite.js'), 'build', ...(isThere(config) ? ['--config', config] : [])];
+      requireSuccess(await node(args, { quiet: true, env: { NODE_ENV: 'production' } }), 'The build of GraphiQL');
+    },
+  });
+};
+
+/** The types of the documents in tests and client. */
+export const generateDocuments = async () => {
+  if (!isThere('schema.graphql')) return;
+  await once('codegen', {
+    of: () => fingerprint(['schema.graphql', 'codegen.ts', 'test', 'src/client', 'package-lock.json']),
+    makes: [],
+    work: async () => {
+      const result = await node([tool('@graphql-codegen/cli', 'cjs/bin.js'), '--config', 'codegen.ts'], { quiet: true });
+      requireSuccess(result, 'Typing the GraphQL documents');
+    },
+  });
+};
