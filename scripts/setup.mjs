@@ -1,5 +1,17 @@
 import { join } from 'node:path';
-import { execute, fingerprint, isThere, node, once, ROOT, readIfThere, requireSuccess, SetupError, say, tool } from './support.mjs';
+import {
+  execute,
+  fingerprint,
+  isThere,
+  node,
+  once,
+  ROOT,
+  readIfThere,
+  requireSuccess,
+  SetupError,
+  say,
+  tool,
+} from './support.mjs';
 
 const OLDEST_NODE = [20, 19];
 
@@ -18,7 +30,10 @@ export const install = async () => {
     work: async () => {
       if (isInstalled()) return;
       say('Installing packages …');
-      requireSuccess(await npm(['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund']), 'npm ci');
+      requireSuccess(
+        await npm(['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund']),
+        'npm ci',
+      );
     },
   });
 };
@@ -26,7 +41,9 @@ export const install = async () => {
 const npm = (args) => {
   // The npm that runs this script, if one does: it need not be in PATH.
   const running = process.env.npm_execpath;
-  return running?.endsWith('.js') ? node([running, ...args], { quiet: true }) : execute('npm', args, { quiet: true });
+  return running?.endsWith('.js')
+    ? node([running, ...args], { quiet: true })
+    : execute('npm', args, { quiet: true });
 };
 
 /** Whether npm's own record of what it installed agrees with the lock file. */
@@ -35,7 +52,8 @@ const isInstalled = () => {
   const wanted = packages(join(ROOT, 'package-lock.json'));
   if (installed === undefined || wanted === undefined) return false;
   return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === '' || (installed[path]?.version ?? (optional ? version : '')) === version,
+    ([path, { version, optional }]) =>
+      path === '' || (installed[path]?.version ?? (optional ? version : '')) === version,
   );
 };
 
@@ -59,7 +77,10 @@ export const generate = async () => {
         ? {}
         : { PRISMA_SCHEMA_ENGINE_BINARY: join(ROOT, 'package.json') };
       const quietly = { CHECKPOINT_DISABLE: '1', PRISMA_HIDE_UPDATE_MESSAGE: '1' };
-      const result = await node([tool('prisma', 'build/index.js'), 'generate'], { quiet: true, env: { ...env, ...quietly } });
+      const result = await node([tool('prisma', 'build/index.js'), 'generate'], {
+        quiet: true,
+        env: { ...env, ...quietly },
+      });
       requireSuccess(result, 'Generating the database client');
     },
   });
@@ -69,16 +90,28 @@ export const generate = async () => {
 /** dist: the server, and the pages it serves. */
 export const build = async () => {
   const built = await once('build', {
-    of: () => fingerprint(['src', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json']),
+    of: () =>
+      fingerprint([
+        'src',
+        'tsconfig.json',
+        'tsconfig.build.json',
+        'tsconfig.client.json',
+        'package-lock.json',
+      ]),
     makes: ['dist/main.js'],
     work: async () => {
       say('Building …');
-      requireSuccess(await node([tool('typescript', 'bin/tsc'), '-p', 'tsconfig.build.json'], { quiet: true }), 'The build');
+      await compile('tsconfig.build.json');
+      // The client is what others import: the one part with declarations.
+      if (isThere('src/client')) await compile('tsconfig.client.json');
     },
   });
   await buildPages();
   return built;
 };
+
+const compile = async (project) =>
+  requireSuccess(await node([tool('typescript', 'bin/tsc'), '-p', project], { quiet: true }), 'The build');
 
 const PAGES = 'src/pages/graphiql';
 
@@ -91,7 +124,10 @@ export const buildPages = async () => {
       say('Building GraphiQL …');
       const config = `${PAGES}/vite.config.ts`;
       const args = [tool('vite', 'bin/vite.js'), 'build', ...(isThere(config) ? ['--config', config] : [])];
-      requireSuccess(await node(args, { quiet: true, env: { NODE_ENV: 'production' } }), 'The build of GraphiQL');
+      requireSuccess(
+        await node(args, { quiet: true, env: { NODE_ENV: 'production' } }),
+        'The build of GraphiQL',
+      );
     },
   });
 };
@@ -103,7 +139,9 @@ export const generateDocuments = async () => {
     of: () => fingerprint(['schema.graphql', 'codegen.ts', 'test', 'src/client', 'package-lock.json']),
     makes: [],
     work: async () => {
-      const result = await node([tool('@graphql-codegen/cli', 'cjs/bin.js'), '--config', 'codegen.ts'], { quiet: true });
+      const result = await node([tool('@graphql-codegen/cli', 'cjs/bin.js'), '--config', 'codegen.ts'], {
+        quiet: true,
+      });
       requireSuccess(result, 'Typing the GraphQL documents');
     },
   });

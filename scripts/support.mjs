@@ -57,8 +57,12 @@ export const requireSuccess = ({ code, text }, step) => {
   if (code === 0) return;
   const file = join(ROOT, 'setup.log');
   writeFileSync(file, text);
-  const lines = text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
-  const telling = lines.find((line) => /error|fail|cannot|not found|refused|ENO|EACC/i.test(line)) ?? lines.at(-1) ?? '';
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const telling =
+    lines.find((line) => /error|fail|cannot|not found|refused|ENO|EACC/i.test(line)) ?? lines.at(-1) ?? '';
   throw new SetupError(`${step} failed: ${telling.slice(0, 300)} (all of it in ${file})`);
 };
 

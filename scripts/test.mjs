@@ -8,7 +8,10 @@ import { isThere, node, readIfThere, run, say, tool } from './support.mjs';
 
 const CHECKS = [
   ['types', [tool('typescript', 'bin/tsc'), '--noEmit', '-p', '.']],
-  ['lint and format', [tool('@biomejs/biome', 'bin/biome'), 'check', '--error-on-warnings', '--diagnostic-level=warn', '.']],
+  [
+    'lint and format',
+    [tool('@biomejs/biome', 'bin/biome'), 'check', '--error-on-warnings', '--diagnostic-level=warn', '.'],
+  ],
   ['nothing unused', [tool('knip', 'bin/knip.js')]],
   ['migrations', ['--import', 'tsx', 'scripts/migration.ts', '--check']],
   ['schema.graphql', ['--import', 'tsx', 'scripts/schema.ts', '--check']],
@@ -32,7 +35,9 @@ const test = async (args) => {
   const file = join(folder, 'report.json');
   try {
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-    const { code } = await node([tool('vitest', 'vitest.mjs'), 'run', ...reporters, ...args], { output: 'all' });
+    const { code } = await node([tool('vitest', 'vitest.mjs'), 'run', ...reporters, ...args], {
+      output: 'all',
+    });
     const report = JSON.parse(readIfThere(file) ?? '{}');
     const { numPassedTests: passed = 0, numFailedTests: failures = 0 } = report;
     return { passed, failed: Math.max(failures, code === 0 ? 0 : 1) };

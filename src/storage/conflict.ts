@@ -13,7 +13,7 @@ export const domainErrorOf = (error: unknown): DomainError | undefined => {
   if (failure.sqlState === RAISED) return raised(failure);
   if (failure.sqlState !== undefined && BAD_TEXT.has(failure.sqlState))
     return badInput('The text contains a character that cannot be stored.');
-  return isUnavailable(failure) ? databaseUnavailable() : redisErrorOf(error);
+  return isUnavailable(failure) ? databaseUnavailable(error) : redisErrorOf(error);
 };
 
 /** Whether a row with that key is there already; `constraint` asks for one constraint or index by its name. */
@@ -30,8 +30,11 @@ export const isForeignKeyViolation = (error: unknown): boolean => {
 };
 
 /** Nothing was lost by asking again, but whether a write took place is not known. */
-export const databaseUnavailable = (): DomainError =>
-  unavailable('The database is not available at the moment. Try again.', { retryable: true });
+export const databaseUnavailable = (cause: unknown): DomainError => {
+  const error = unavailable('The database is not available at the moment. Try again.', { retryable: true });
+  error.cause = cause;
+  return error;
+};
 
 /** Runs `work`; what it throws arrives as a `DomainError` wherever it means one. */
 export const translated = async <T>(work: () => Promise<T>): Promise<T> => {
