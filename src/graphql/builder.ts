@@ -31,6 +31,7 @@ export const builder = new SchemaBuilder<{
     /** Prefixed ids are global as they stand. */
     encodeGlobalID: (_typename, id) => String(id),
     decodeGlobalID: (id) => ({ typename: '', id }),
+    idFieldOptions: { description: 'Globally unique; refetchable with Query.node.' },
     nodeQueryOptions: false,
     nodesQueryOptions: false,
     nodesOnConnection: { description: 'The nodes of this page, without their edges.' },

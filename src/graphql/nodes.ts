@@ -2,7 +2,7 @@ import { requireTenant, viewerOf } from '../auth/acting.ts';
 import { badInput } from '../shared/errors.ts';
 import { kindOfId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
-import { visibleEvent } from '../timeline/views.ts';
+import { visibleEvent } from '../timeline/views.graphql.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext } from './context.ts';
 import { AS } from './pageArgs.ts';

@@ -1,4 +1,5 @@
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import { LogGone } from '../shared/errors.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 
@@ -57,9 +58,11 @@ export const createPayloadStream = (
     }
   };
 
-  const payloadOf = async (event: unknown): Promise<Payload> => {
+  /** Null where the operation met the deletion of what it reads: the source then says that it ended. */
+  const payloadOf = async (event: unknown): Promise<Payload | null> => {
     const contextValue = createContext(asOfNow(caller));
     const result = await execute({ ...args, rootValue: event, contextValue });
+    if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
     const { cursor } = deliveryOf(event);
     const masked = mask.result(result, caller.requestId);
     return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
@@ -73,6 +76,7 @@ export const createPayloadStream = (
       const isLast = typeof ended === 'string';
       const event = isLast && isBehind && reached !== null ? at(reached, step.value) : step.value;
       const payload = await payloadOf(event);
+      if (payload === null) continue;
       if (isLast || (await isCleared())) {
         if (isDone) break;
         if (typeof cursor === 'string' && !isBehind) {

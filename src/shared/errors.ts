@@ -41,6 +41,16 @@ export class DomainError extends Error {
   }
 }
 
+/**
+ * What an operation was reading is deleted meanwhile: `NOT_FOUND` to whoever asked once. A live stream that meets it
+ * inside a delivery does not fail; it ends with the delivery that says so.
+ */
+export class LogGone extends DomainError {
+  constructor(what: string) {
+    super('NOT_FOUND', `${what} not found.`);
+  }
+}
+
 const factory =
   (code: ErrorCode) =>
   (message: string, facts?: ErrorFacts): DomainError =>

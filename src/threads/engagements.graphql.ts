@@ -5,7 +5,7 @@ import { MessageNode, ThreadNode, TimelineEventInterface } from '../graphql/refs
 import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { badInput } from '../shared/errors.ts';
 import type { Look } from '../timeline/look.ts';
-import { eventView, requireParticipant } from '../timeline/views.ts';
+import { eventView, requireParticipant } from '../timeline/views.graphql.ts';
 import type { Engagement } from './engagements.ts';
 
 const looksOf = async (context: GraphQLContext, { threadIds, viewerId }: Engagement): Promise<Look[]> => {

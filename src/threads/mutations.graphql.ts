@@ -8,7 +8,7 @@ import { badInput } from '../shared/errors.ts';
 import type { MessageEvent, RetractionEvent, StateChangedEvent, TimelineEvent } from '../timeline/events.ts';
 import type { Look } from '../timeline/look.ts';
 import { TimelineEventEdge } from '../timeline/timeline.graphql.ts';
-import { cursorOf, eventView, requireLook } from '../timeline/views.ts';
+import { cursorOf, eventView, requireLook } from '../timeline/views.graphql.ts';
 import type { OpenedThread } from './threads.ts';
 
 const THREAD_ID = 'The thread.';

@@ -15,7 +15,7 @@ import { badInput, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import type { Look } from '../timeline/look.ts';
-import { eventView, requireParticipant } from '../timeline/views.ts';
+import { eventView, requireParticipant } from '../timeline/views.graphql.ts';
 import { ParticipantStateEnum } from './enums.graphql.ts';
 
 /** The same thread as another viewer sees it; null where that one is no member. */

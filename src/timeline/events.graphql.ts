@@ -14,7 +14,14 @@ import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { notFound } from '../shared/errors.ts';
 import { ParticipantStateEnum } from '../threads/enums.graphql.ts';
 import type { MessageEvent, RetractionEvent, SystemEvent, TimelineEventType } from './events.ts';
-import { cursorOf, eventView, requireLook, requireParticipant, visibleEvent, visibleOnly } from './views.ts';
+import {
+  cursorOf,
+  eventView,
+  requireLook,
+  requireParticipant,
+  visibleEvent,
+  visibleOnly,
+} from './views.graphql.ts';
 
 TimelineEventInterface.implement({
   description: 'One entry of a thread’s record. Events never change; they are ordered by `seq` alone.',

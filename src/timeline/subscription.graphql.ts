@@ -4,7 +4,7 @@ import { TimelineEventInterface } from '../graphql/refs.ts';
 import { badInput } from '../shared/errors.ts';
 import type { TimelineDelivery } from './follow.ts';
 import { TimelineEventTypeEnum } from './timeline.graphql.ts';
-import { eventView } from './views.ts';
+import { eventView } from './views.graphql.ts';
 
 export const DeliveryEndEnum = builder.enumType('DeliveryEnd', {
   description: 'Why a stream ends. More may come.',

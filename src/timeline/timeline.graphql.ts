@@ -3,12 +3,12 @@ import type { GraphQLContext } from '../graphql/context.ts';
 import { type EventView, ThreadNode, TimelineEventInterface, TimelineObject } from '../graphql/refs.ts';
 import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { timelineCursor } from '../shared/cursors.ts';
-import { notFound } from '../shared/errors.ts';
+import { LogGone } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import type { TimelineEvent } from './events.ts';
 import type { Look } from './look.ts';
 import { readPage } from './reads.ts';
-import { cursorOf, eventView, requireParticipant, visibleEvent } from './views.ts';
+import { cursorOf, eventView, requireParticipant, visibleEvent } from './views.graphql.ts';
 
 export const TimelineEventTypeEnum = builder.enumType('TimelineEventType', {
   description: 'Kinds of timeline events. More may come: ignore what you do not know.',
@@ -78,7 +78,7 @@ const VisibilityWindow = builder.objectRef<WindowView>('VisibilityWindow').imple
 
 const eventAtSeq = async (context: GraphQLContext, look: Look, seq: number): Promise<TimelineEvent> => {
   const event = await context.loaders.eventAt.load({ threadId: look.threadId, seq });
-  if (event === null) throw notFound('Thread');
+  if (event === null) throw new LogGone('Thread');
   return event;
 };
 

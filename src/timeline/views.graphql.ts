@@ -1,7 +1,7 @@
 import type { GraphQLContext } from '../graphql/context.ts';
 import { EVENT_TYPENAME, type EventView } from '../graphql/refs.ts';
 import { timelineCursor } from '../shared/cursors.ts';
-import { notFound } from '../shared/errors.ts';
+import { LogGone, notFound } from '../shared/errors.ts';
 import type { TimelineEvent } from './events.ts';
 import { isVisible, type Look } from './look.ts';
 
@@ -40,7 +40,7 @@ export const requireLook = async (
   key: { readonly threadId: string; readonly viewerId: string | null },
 ): Promise<Look> => {
   const look = await context.loaders.look.load(key);
-  if (look === null) throw notFound('Thread');
+  if (look === null) throw new LogGone('Thread');
   return look;
 };
 
