@@ -7,6 +7,7 @@ import { createDoors, type DoorLimits } from './graphql/doors.ts';
 import { OPERATION_LIMITS } from './graphql/limits.ts';
 import { createSchema } from './graphql/schema.ts';
 import { WEBSOCKET_LIMITS } from './graphql/websocket.ts';
+import { createGraphiqlPage } from './http/graphiql.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createHub } from './live/hub.ts';
 import { createRedisBus } from './live/redisBus.ts';
@@ -48,6 +49,8 @@ export const createApp = async (config: Config): Promise<App> => {
   });
   const metrics = createMetrics();
   metrics.watchHub(() => hub.counts);
+  const graphiql = config.graphiql ? createGraphiqlPage() : null;
+  if (graphiql?.missing) log.warn(graphiql.missing);
   const doors = createDoors({
     schema: createSchema(),
     createContext: contextOf(services),
@@ -59,7 +62,8 @@ export const createApp = async (config: Config): Promise<App> => {
     isSchemaOpen: config.openIntrospection,
     suggestions: config.openIntrospection,
     trustProxy: config.trustProxy > 0,
-    page: null,
+    page: graphiql === null ? null : (exchange) => graphiql.servePage(exchange),
+    routes: graphiql === null ? [] : [graphiql],
     limits: limitsOf(config),
   });
   const example = stores.embedded ? await makeExample(services) : null;
