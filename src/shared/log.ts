@@ -23,9 +23,6 @@ const REDACTED_PATHS = SECRETS.flatMap((name) => {
   return [key, nested, headers, `*.${headers}`];
 });
 
-/** A URL as it may be shown: without its password. */
-export const withoutPassword = (url: string): string => url.replace(/(:\/\/[^:/?#@]*:)[^@/]*@/, '$1***@');
-
 /** Structured, one JSON object a line. Standard error, so that standard output is free for what a person should read. */
 export const log: Logger = pino(
   {
