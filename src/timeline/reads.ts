@@ -170,9 +170,10 @@ export const readLastMessages = async (
   return looks.map((_, index) => byLook.get(index) ?? null);
 };
 
+/** Positions are gapless, so a number of events is a range of them. */
 const AFTER = statement<TimelineRow>(
   'timeline_after',
-  `SELECT r.* FROM timeline_rows r WHERE r.owner_id = $1 AND r.thread_id = $2 AND r.seq > $3 ORDER BY r.seq LIMIT $4`,
+  `SELECT r.* FROM timeline_rows r WHERE r.owner_id = $1 AND r.thread_id = $2 AND r.seq > $3 AND r.seq <= $3 + $4 ORDER BY r.seq`,
 );
 
 /** What a tail reads: the log itself, before any viewer's windows. */

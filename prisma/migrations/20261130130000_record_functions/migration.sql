@@ -108,7 +108,8 @@ CREATE TRIGGER events_advance_head BEFORE INSERT ON events FOR EACH ROW EXECUTE 
 -- ---------------------------------------------------------------------------------------------------------
 -- Reading.
 
--- One row per event with its body: what services, pages and live delivery read.
+-- One row per event with its body: what services, pages and live delivery read. The LIMITs keep the planner from
+-- joining whole tables where it guesses that a range is large: each event's parts are looked up by key.
 CREATE VIEW timeline_rows AS
 SELECT
   e.owner_id, e.thread_id, e.seq, e.id, e.type::text AS type,
@@ -119,8 +120,12 @@ SELECT
   e.kind, e.related_thread_id, e.hidden_from,
   r.retraction_seq
 FROM events e
-LEFT JOIN message_bodies b ON b.owner_id = e.owner_id AND b.thread_id = e.thread_id AND b.seq = e.seq
-LEFT JOIN retracted_messages r ON r.owner_id = e.owner_id AND r.thread_id = e.thread_id AND r.message_seq = e.seq;
+LEFT JOIN LATERAL (
+  SELECT m.content, m.data FROM message_bodies m
+  WHERE m.owner_id = e.owner_id AND m.thread_id = e.thread_id AND m.seq = e.seq LIMIT 1) b ON true
+LEFT JOIN LATERAL (
+  SELECT m.retraction_seq FROM retracted_messages m
+  WHERE m.owner_id = e.owner_id AND m.thread_id = e.thread_id AND m.message_seq = e.seq LIMIT 1) r ON true;
 
 -- A cursor must meet the event it was made of.
 CREATE FUNCTION tp_require_position(p_owner text, p_thread text, p_seq integer, p_tag text, p_field text) RETURNS void
