@@ -23,6 +23,10 @@ export default defineConfig({
         },
       },
     ],
-    coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/storage/generated/**', 'src/pages/**'] },
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      exclude: ['src/storage/generated/**', 'src/pages/**'],
+    },
   },
 });

@@ -15,7 +15,7 @@ import { WebSocket } from 'ws';
 import { resumableLink } from '../../src/client/apollo.ts';
 import { steady } from '../../src/client/index.ts';
 import { openProduct, type Product } from '../support/product.ts';
-import { seedConversation } from './conversation.ts';
+import { openConversation } from './conversation.ts';
 import { possibleTypes } from './possibleTypes.ts';
 import { openScreen, type Shown, watchConsole } from './screen.ts';
 
@@ -192,9 +192,9 @@ describe('Apollo Client', () => {
   };
 
   it('shows a conversation as it is: pages, an optimistic post, live events, a lost connection', async () => {
-    const conversation = await seedConversation(product);
+    const conversation = await openConversation(product);
     const { threadId } = conversation;
-    const { client, close } = connect(conversation.token);
+    const { client, close } = connect(conversation.human.token);
     const screen = openScreen();
 
     const sidebar = await client.query({ query: SIDEBAR });

@@ -1,29 +1,51 @@
-import type { Actor } from '../../src/auth/actor.ts';
-import { seedTenant } from '../support/identity.ts';
+import { createTenant } from '../support/app.ts';
 import type { Product } from '../support/product.ts';
 
-/** A human with a thread of thirty messages and one of none, and the agent on the other side. */
-export const seedConversation = async ({ api }: Product) => {
-  const { services } = api;
-  const tenant = await seedTenant(services);
-  const { owner, agent, human } = tenant;
-  const token = await services.credentials.createParticipantToken(owner, { participantId: human.id });
-  const other = await services.participants.create(owner, { kind: 'HUMAN', handle: 'other' });
-  const long = await services.threads.open(owner, { participantIds: [human.id, agent.id] });
-  const quiet = await services.threads.open(owner, { participantIds: [human.id, other.id] });
-  const agentActor: Actor = { ...owner, actAs: agent.id } as Actor;
-  const say = async (content: string, threadId = long.threadId) => {
-    await services.timeline.post(agentActor, { threadId, content });
+const OPEN = 'mutation ($input: OpenThreadInput!) { openThread(input: $input) { thread { id } } }';
+const POST = 'mutation ($input: PostMessageInput!) { postMessage(input: $input) { cursor } }';
+const EVENTS =
+  'query ($id: ID!, $after: Cursor) { thread(id: $id) { timeline { events(first: 200, after: $after) { nodes { id } } } } }';
+
+/** A human with a thread of thirty messages and a quiet one; on the other side an agent that goes on talking. */
+export const openConversation = async ({ server }: Product) => {
+  const { apiKey, participants } = await createTenant(server, {
+    human: 'HUMAN',
+    agent: 'AGENT',
+    other: 'HUMAN',
+  });
+  const of = (handle: string) => {
+    const participant = participants[handle];
+    if (!participant) throw new Error(`Nobody is called ${handle}.`);
+    return participant;
   };
+  const [human, agent] = [of('human'), of('agent')];
+  const ask = async <Data>(
+    token: string,
+    query: string,
+    variables: Record<string, unknown>,
+  ): Promise<Data> => {
+    const { data, errors } = await server.graphql<Data>(token, query, variables);
+    if (!data) throw new Error(JSON.stringify(errors));
+    return data;
+  };
+  const open = async (participantIds: string[]): Promise<string> =>
+    (await ask<{ openThread: { thread: { id: string } } }>(apiKey, OPEN, { input: { participantIds } }))
+      .openThread.thread.id;
+  const quietId = await open([human.id, of('other').id]);
+  const threadId = await open([human.id, agent.id]);
+  const say = (content: string) => ask(agent.token, POST, { input: { threadId, content } });
   for (let number = 1; number <= 30; number++) await say(`Message ${number}`);
+
   /** Ids of everything that stands in the long thread, in order. */
   const events = async (): Promise<string[]> => {
-    const rows = await services.database.prisma.event.findMany({
-      where: { threadId: long.threadId },
-      orderBy: { seq: 'asc' },
-      select: { id: true },
-    });
-    return rows.map(({ id }) => id);
+    const { thread } = await ask<{ thread: { timeline: { events: { nodes: { id: string }[] } } } }>(
+      apiKey,
+      EVENTS,
+      {
+        id: threadId,
+      },
+    );
+    return thread.timeline.events.nodes.map(({ id }) => id);
   };
-  return { ...tenant, token: token.secret, threadId: long.threadId, quietId: quiet.threadId, say, events };
+  return { apiKey, human, agent, threadId, quietId, say, events };
 };
