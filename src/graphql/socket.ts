@@ -142,6 +142,12 @@ export const createClientSocket = (ws: WebSocket, deps: SocketDeps, onDispose: (
   };
 
   const run = async (id: string, task: Task): Promise<ExecutionResult | PayloadStream> => {
+    try {
+      await clearedInTime(task.caller.session);
+    } catch (error) {
+      finish(id, task);
+      return { errors: [mask.error(error, task.caller.requestId)] };
+    }
     const { result, ended } = await accounts.run(task.operation, task.caller);
     if (isStream(result)) return paced(id, task, result, ended);
     finish(id, task);
@@ -242,6 +248,25 @@ interface TaskContext {
 
 export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResult | PayloadStream> =>
   (contextValue as TaskContext).run();
+
+/** Milliseconds that an operation waits until it is known that its credential has not ended. */
+const CLEARED_WITHIN = 1_500;
+
+/** An open socket is no proof: what this process knows of endings must be fresh for each operation. */
+const clearedInTime = async (session: Session | null): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(unavailable('The credential cannot be checked now. Try again.')),
+      CLEARED_WITHIN,
+    );
+  });
+  try {
+    await Promise.race([session?.cleared(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
 
 const CREDENTIAL_ENDED = 'The credential has ended. Connect again with a fresh one.';
 const RETRYABLE = new Set(['UNAVAILABLE', 'RATE_LIMITED', 'INTERNAL']);
