@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
@@ -93,8 +93,10 @@ const main = async (): Promise<number> => {
     console.log(USAGE);
     return options.help ? 0 : 1;
   }
-  const content = await readFile(options.file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new ReplayError(`${options.file} cannot be read: ${error.message}`);
+  // npm runs scripts in the project's folder, and says where it was called.
+  const path = resolve(process.env.INIT_CWD ?? '.', options.file);
+  const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new ReplayError(`${path} cannot be read: ${error.message}`);
   });
   const recording = readRecording(content);
   const { follow } = options;

@@ -65,7 +65,8 @@ export const readView = async (api: Api, token: string, threadId: string, pageSi
   const events: SeenEvent[] = [];
   let after: string | null = null;
   for (;;) {
-    const { thread }: Answer = await api.ask<Answer>(token, READ, { threadId, after, first: pageSize });
+    const answer: Answer = await api.ask(token, READ, { threadId, after, first: pageSize });
+    const { thread } = answer;
     const { nodes, pageInfo } = thread.timeline.events;
     for (const { __typename: type, id, seq, content, sender, participant, to } of nodes)
       events.push({ id, seq, type, content, senderId: sender?.id, participantId: participant?.id, to });
