@@ -1,4 +1,5 @@
 import type { Json } from '../shared/canonical.ts';
+import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, forbidden, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS, requireBytes, requireCharacters, requireExpiry, requireObject } from '../shared/input.ts';
@@ -173,7 +174,7 @@ export const createCredentials = ({ database, announceEnded }: CredentialsOption
       if (includeRevoked !== true) conditions.push({ revokedAt: null });
       return keysetPage(args, {
         name: 'cred',
-        parts: 1,
+        parts: [KEY_PART.id],
         key: ({ id }) => [id],
         read: (range) => {
           const { where, ...rest } = idRange(range);

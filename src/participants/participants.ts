@@ -3,6 +3,7 @@ import type { Actor, TenantActor } from '../auth/actor.ts';
 import { appendAudit } from '../auth/audit.ts';
 import { visibleParticipants } from '../auth/visibility.ts';
 import type { Json } from '../shared/canonical.ts';
+import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, conflict, forbidden, notFound } from '../shared/errors.ts';
 import { newId } from '../shared/ids.ts';
 import { LIMITS, requireCharacters, requireHandle, requireObject, requireTools } from '../shared/input.ts';
@@ -128,7 +129,7 @@ export const createParticipants = ({ database }: { database: Database }) => {
       const visible = visibleParticipants(requireTenant(actor));
       return keysetPage(args, {
         name: 'part',
-        parts: 1,
+        parts: [KEY_PART.id],
         key: ({ id }) => [id],
         read: (range) => {
           const { where, ...rest } = idRange(range);

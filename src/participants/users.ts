@@ -5,6 +5,7 @@ import { allCredentials, credentialsById, endCredentials } from '../auth/endings
 import { mintCredential } from '../auth/mint.ts';
 import { visibleUsers } from '../auth/visibility.ts';
 import { inputHash } from '../shared/canonical.ts';
+import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, DomainError } from '../shared/errors.ts';
 import { newId } from '../shared/ids.ts';
 import { LIMITS, requireCharacters, requireIdempotencyKey } from '../shared/input.ts';
@@ -87,7 +88,7 @@ export const createUsers = ({ database, announceEnded }: UsersOptions) => {
       requireAdmin(actor);
       return keysetPage(args, {
         name: 'user',
-        parts: 1,
+        parts: [KEY_PART.id],
         key: ({ id }) => [id],
         read: (range) => {
           const { where, ...rest } = idRange(range);

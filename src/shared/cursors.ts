@@ -46,14 +46,19 @@ export const parseTimelineCursor = (cursor: string, threadId: string, field = 'a
 export const keysetCursor = (list: string, parts: readonly (string | number | bigint)[]): string =>
   Buffer.from(`k1 ${list} ${parts.map(String).join(' ')}`).toString('base64url');
 
+/** What a part of a list's sort key looks like: anything else was never given out, and never reaches the database. */
+export const KEY_PART = { id: /^[a-z]{2,8}_[0-9a-z]{1,30}$/, number: /^[0-9]{1,18}$/ } as const;
+
 export const parseKeysetCursor = (
   cursor: string,
   list: string,
-  length: number,
+  shapes: readonly RegExp[],
   field = 'after',
 ): string[] => {
   const [version, name, ...parts] = decode(cursor).split(' ');
-  if (version !== 'k1' || name !== list || parts.length !== length) throw invalidCursor(field);
+  const fits =
+    parts.length === shapes.length && shapes.every((shape, index) => shape.test(parts[index] ?? ''));
+  if (version !== 'k1' || name !== list || !fits) throw invalidCursor(field);
   return parts;
 };
 

@@ -53,8 +53,8 @@ export interface KeysetRange {
 export interface KeysetList<Item> {
   /** Keeps its cursors apart from those of other lists. */
   readonly name: string;
-  /** How many parts a key has. */
-  readonly parts: number;
+  /** What each part of a key looks like. */
+  readonly parts: readonly RegExp[];
   key(item: Item): Key;
   read(range: KeysetRange): Promise<Item[]>;
 }

@@ -1,5 +1,6 @@
 import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
+import { KEY_PART } from '../shared/cursors.ts';
 import { ID_PREFIX, idSuffix, isId } from '../shared/ids.ts';
 import { type KeysetList, type KeysetRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
 import { type Database, statement } from '../storage/database.ts';
@@ -87,7 +88,7 @@ export const createEngagements = ({ database }: { database: Database }) => {
       const viewerId = viewerOf(tenant, args.as);
       const engagements: KeysetList<Engagement> = {
         name: 'engagements',
-        parts: 2,
+        parts: [KEY_PART.number, KEY_PART.id],
         key: ({ activity, id }) => [activity, threadIdOf(id)],
         read: async ({ after, before, limit, inverted }: KeysetRange) => {
           const rows = await database.query(inverted ? INVERTED : FORWARD, [

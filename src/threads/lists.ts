@@ -1,5 +1,6 @@
 import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
+import { KEY_PART } from '../shared/cursors.ts';
 import { LIMITS } from '../shared/input.ts';
 import { type KeysetList, type KeysetRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
 import { type Database, type Statement, statement } from '../storage/database.ts';
@@ -75,7 +76,7 @@ export const createThreadLists = ({ database }: { database: Database }) => ({
     const viewerId = viewerOf(tenant, args.as);
     const list: KeysetList<Look> = {
       name: 'threads',
-      parts: 2,
+      parts: [KEY_PART.number, KEY_PART.id],
       key: (look) => [look.activity, look.threadId],
       read: (range) => readList(database, tenant.userId, viewerId, args.participantId ?? null, range),
     };

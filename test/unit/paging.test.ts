@@ -6,7 +6,7 @@ import { type KeysetList, keysetPage, type PageArgs } from '../../src/shared/pag
 /** A list of numbers that reads as a database would. */
 const listOf = (numbers: readonly number[]): KeysetList<number> => ({
   name: 'n',
-  parts: 1,
+  parts: [/^\d+$/],
   key: (item) => [item],
   read: async ({ after, before, limit, inverted }) => {
     const found = numbers
