@@ -1,0 +1,158 @@
+import { isEnumType } from 'graphql';
+import { keysetCursor, timelineCursor } from '../../src/shared/cursors.ts';
+import { type IdKind, newId } from '../../src/shared/ids.ts';
+import type { Leaf } from './operations.ts';
+import { cursorOf, type World } from './world.ts';
+
+/** What an argument names: objects of these kinds, or a position. */
+export type Refers = IdKind | 'Position' | `List:${string}`;
+
+/** What each argument of type ID or Cursor refers to, by coordinate or, where all of a name agree, by name. */
+const REFERS: Readonly<Record<string, readonly Refers[]>> = {
+  as: ['Participant'],
+  threadId: ['Thread'],
+  participantId: ['Participant'],
+  participantIds: ['Participant'],
+  mentionIds: ['Participant'],
+  credentialId: ['Credential'],
+  userId: ['User'],
+  messageId: ['Event'],
+  originatingMessageId: ['Event'],
+  sourceIds: ['Event'],
+  upTo: ['Position'],
+  ifNothingAfter: ['Position'],
+  acknowledgeUpTo: ['Position'],
+  'Query.node.id': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement'],
+  'Query.nodes.ids': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement'],
+  'Query.thread.id': ['Thread'],
+  'Query.participant.id': ['Participant'],
+  'Query.engagement.id': ['Engagement'],
+  'Timeline.event.id': ['Event'],
+  'Timeline.events.after': ['Position'],
+  'Timeline.events.before': ['Position'],
+  'Subscription.timeline.after': ['Position'],
+  'Query.threads.after': ['List:threads'],
+  'Query.threads.before': ['List:threads'],
+  'Query.engagements.after': ['List:engagements'],
+  'Query.engagements.before': ['List:engagements'],
+  'Query.participants.after': ['List:part'],
+  'Query.participants.before': ['List:part'],
+  'Query.credentials.after': ['List:cred'],
+  'Query.credentials.before': ['List:cred'],
+  'Query.users.after': ['List:user'],
+  'Query.users.before': ['List:user'],
+};
+
+export const isReference = ({ type }: Leaf): boolean => type.name === 'ID' || type.name === 'Cursor';
+
+/** Throws for an argument that nobody has told the tests of. */
+export const refersTo = (leaf: Leaf): readonly Refers[] => {
+  const refers = REFERS[leaf.coordinate] ?? REFERS[leaf.name];
+  if (refers === undefined)
+    throw new Error(`${leaf.coordinate} takes an id or a cursor: say in test/support/samples.ts of what.`);
+  return refers;
+};
+
+/** Everything of a world that can be referred to, by kind. */
+export type References = Readonly<Partial<Record<Refers, readonly string[]>>>;
+
+const ACTIVITY = '1700000000000000';
+
+export const referencesIn = (world: World): Record<IdKind, readonly string[]> & References => {
+  const { people, threadId, laterThreadId, engagementId, owner, userId } = world;
+  const events = [world.message, world.reply, world.late, world.removal, world.retraction];
+  const everybody = Object.values(people);
+  const [first] = everybody;
+  return {
+    User: [userId],
+    Participant: everybody.map(({ id }) => id),
+    Credential: [owner.credentialId, ...everybody.map(({ credentialId }) => credentialId)],
+    Thread: [threadId, laterThreadId],
+    Event: [...events.map(({ id }) => id), world.opening.id],
+    Engagement: [engagementId],
+    Scratchpad: [],
+    MemoryEntry: [],
+    Run: [],
+    Audit: [],
+    Position: events.map(cursorOf),
+    'List:threads': [keysetCursor('threads', [ACTIVITY, threadId])],
+    'List:engagements': [keysetCursor('engagements', [ACTIVITY, threadId])],
+    'List:part': [keysetCursor('part', [first?.id ?? ''])],
+    'List:cred': [keysetCursor('cred', [owner.credentialId])],
+    'List:user': [keysetCursor('user', [userId])],
+  };
+};
+
+/** One that never existed. */
+export const unknown = (refers: Refers): string => {
+  switch (refers) {
+    case 'Position':
+      return timelineCursor(newId('Thread'), 3, newId('Event'));
+    case 'List:threads':
+    case 'List:engagements':
+      return keysetCursor(refers.slice(5), [ACTIVITY, newId('Thread')]);
+    case 'List:part':
+      return keysetCursor('part', [newId('Participant')]);
+    case 'List:cred':
+      return keysetCursor('cred', [newId('Credential')]);
+    case 'List:user':
+      return keysetCursor('user', [newId('User')]);
+    default:
+      return newId(refers as IdKind);
+  }
+};
+
+let count = 0;
+
+type Sample = (world: World) => unknown;
+
+/** A value that does its work in this world, by coordinate or by name. */
+const SAMPLES: Readonly<Record<string, Sample>> = {
+  as: ({ people }) => people.ada.id,
+  threadId: ({ threadId }) => threadId,
+  participantId: ({ people }) => people.scout.id,
+  participantIds: ({ people }) => [people.ada.id, people.scout.id, people.rex.id],
+  credentialId: ({ people }) => people.scout.credentialId,
+  userId: ({ userId }) => userId,
+  messageId: ({ late }) => late.id,
+  upTo: ({ reply }) => cursorOf(reply),
+  'Query.node.id': ({ threadId }) => threadId,
+  'Query.nodes.ids': ({ threadId, late }) => [threadId, late.id],
+  'Query.thread.id': ({ threadId }) => threadId,
+  'Query.engagement.threadId': ({ threadId }) => threadId,
+  'Query.participant.id': ({ people }) => people.scout.id,
+  'Timeline.event.id': ({ reply }) => reply.id,
+  'OpenThreadInput.participantIds': ({ people }) => [people.ada.id, people.lil.id],
+  'ExtendThreadInput.participantIds': ({ people }) => [people.lil.id],
+  handle: ({ mark }) => `${mark}-new-${++count}`,
+  name: ({ mark }) => `${mark} new ${++count}`,
+  content: ({ mark }) => `${mark} says`,
+  confirmName: ({ mark }) => `${mark} company`,
+  token: ({ apiKey }) => apiKey,
+  threadOnly: () => true,
+  metaData: () => ({ colour: 'red' }),
+  displayName: ({ mark }) => `${mark} renamed`,
+  label: ({ mark }) => mark,
+  kind: () => 'AGENT',
+  'CreateConnectionTicketInput.query': () => 'subscription { threads { ended } }',
+};
+
+/** Arguments without which the operation would only say that something is missing. */
+const GIVEN = new Set([
+  'upTo',
+  'CreateApiKeyInput.label',
+  'Query.participant.id',
+  'Query.engagement.threadId',
+  'UpdateParticipantInput.displayName',
+]);
+
+/** Whether a working call gives it: what is required, what little else is needed, and who acts where somebody must. */
+export const isGiven = ({ coordinate, name, isRequired, path }: Leaf, actsAs: boolean): boolean =>
+  isRequired || GIVEN.has(coordinate) || GIVEN.has(name) || (actsAs && name === 'as' && path.length > 1);
+
+export const sampleOf = (leaf: Leaf, world: World): unknown => {
+  const sample = SAMPLES[leaf.coordinate] ?? SAMPLES[leaf.name];
+  if (sample !== undefined) return sample(world);
+  if (isEnumType(leaf.type)) return leaf.type.getValues()[0]?.name;
+  throw new Error(`${leaf.coordinate} is required: give it a sample in test/support/samples.ts.`);
+};
