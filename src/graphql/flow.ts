@@ -9,7 +9,8 @@ export interface FlowLimits {
 
 export const FLOW_LIMITS: FlowLimits = { pause: 1024 * 1024, most: 4 * 1024 * 1024, patience: 10_000 };
 
-type Flushed = () => void;
+/** Called with the error where the bytes could not be sent. */
+type Flushed = (error?: Error | null) => void;
 
 /**
  * Feeds one connection no faster than its client reads. What may not be written yet is held in order; whoever
@@ -46,8 +47,18 @@ export const createFlow = ({
   let patience: NodeJS.Timeout | undefined;
 
   const isBehind = (): boolean => unsent() > limits.pause;
+  const close = (): void => {
+    isClosed = true;
+    clearTimeout(patience);
+    const waiting = queue;
+    queue = [];
+    held = 0;
+    for (const { release } of waiting) release();
+  };
   const slow = (): void => {
-    if (!isClosed) onSlow();
+    if (isClosed) return;
+    close();
+    onSlow();
   };
   const watch = (): void => {
     if (isClosed) return;
@@ -58,7 +69,9 @@ export const createFlow = ({
     }
     patience ??= setTimeout(slow, limits.patience).unref();
   };
-  const flushed = (): void => {
+  const flushed = (error?: Error | null): void => {
+    // The connection is gone; whoever holds it hears of it and closes the flow.
+    if (error) return;
     while (queue.length > 0 && (isClosed || !isBehind())) {
       const next = queue.shift();
       held -= next?.bytes ?? 0;
@@ -97,13 +110,6 @@ export const createFlow = ({
       if (queue.length === 0 && !isBehind()) put(write);
       else await hold(bytes, () => put(write));
     },
-    close() {
-      isClosed = true;
-      clearTimeout(patience);
-      const waiting = queue;
-      queue = [];
-      held = 0;
-      for (const { release } of waiting) release();
-    },
+    close,
   };
 };

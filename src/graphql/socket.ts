@@ -218,7 +218,7 @@ export const createClientSocket = (ws: WebSocket, deps: SocketDeps, onDispose: (
     },
     send(data) {
       const bytes = Buffer.byteLength(data);
-      return flow.send(bytes, (flushed) => ws.send(data, () => flushed()));
+      return flow.send(bytes, (flushed) => ws.send(data, flushed));
     },
     shut(code, reason) {
       if (isClosing) return;

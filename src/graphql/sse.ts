@@ -1,19 +1,14 @@
-import type { ServerResponse } from 'node:http';
-import type { ExecutionResult } from 'graphql';
 import type { Authentication, Presented, Session } from '../auth/session.ts';
 import type { Connections } from '../http/connections.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { rateLimited } from '../shared/errors.ts';
 import type { Accounts } from './accounts.ts';
 import type { Caller } from './caller.ts';
-import { createFlow, type Flow, type FlowLimits } from './flow.ts';
+import { type EventLimits, type EventWriter, openEvents } from './events.ts';
 import { isRefused, isStream, type OperationParams, type Operations } from './operations.ts';
 import type { PayloadStream } from './stream.ts';
 
-export interface StreamLimits {
-  /** Milliseconds between comments that keep proxies from closing an idle stream. */
-  readonly heartbeat: number;
-  readonly flow: FlowLimits;
+export interface StreamLimits extends EventLimits {
   /** How long the last payload of an ended credential may take, in milliseconds. */
   readonly farewell: number;
 }
@@ -131,70 +126,4 @@ const pipe = async (writer: EventWriter, stream: PayloadStream): Promise<void> =
     if (step.done === true) return;
     await writer.next(step.value);
   }
-};
-
-interface EventWriter {
-  readonly flow: Flow;
-  next(result: ExecutionResult): Promise<void>;
-  /** `complete`, and the end of the response. */
-  end(): void;
-  /** The connection is gone. */
-  close(): void;
-  onClose(listener: () => void): void;
-}
-
-const HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache, no-transform',
-  connection: 'keep-alive',
-  'x-accel-buffering': 'no',
-} as const;
-
-/** What may stand on an `id:` line. */
-const EVENT_ID = /^[\x21-\x7e]+$/;
-
-const openEvents = (response: ServerResponse, limits: StreamLimits): EventWriter => {
-  let onClose = (): void => {};
-  let isOver = false;
-  const flow = createFlow({
-    unsent: () => response.writableLength,
-    onSlow: () => response.destroy(),
-    limits: limits.flow,
-  });
-  const write = (text: string): Promise<void> =>
-    flow.send(Buffer.byteLength(text), (flushed) => response.write(text, () => flushed()));
-  const stop = (): void => {
-    isOver = true;
-    clearInterval(heartbeat);
-    flow.close();
-    onClose();
-  };
-  const heartbeat = setInterval(() => {
-    if (!flow.isStalled) response.write(':\n\n');
-  }, limits.heartbeat).unref();
-  response.socket?.setNoDelay(true);
-  response.writeHead(200, HEADERS);
-  // Some browsers tell of the open stream only after its first bytes.
-  response.write(':\n\n');
-
-  return {
-    flow,
-    next(result) {
-      const { cursor } = result.extensions ?? {};
-      const id = typeof cursor === 'string' && EVENT_ID.test(cursor) ? `id: ${cursor}\n` : '';
-      return write(`event: next\n${id}data: ${JSON.stringify(result)}\n\n`);
-    },
-    end() {
-      if (isOver) return;
-      stop();
-      response.end('event: complete\ndata:\n\n');
-    },
-    close() {
-      if (!isOver) stop();
-    },
-    onClose(listener) {
-      onClose = listener;
-      if (isOver) listener();
-    },
-  };
 };

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
 import { LogGone } from '../shared/errors.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
@@ -15,6 +16,9 @@ export type Payload = ExecutionResult;
 
 /** Payloads in order, pulled one at a time. `return` frees everything at once, also while a payload is awaited. */
 export type PayloadStream = AsyncGenerator<Payload, undefined>;
+
+/** A source that always has more must not keep everybody else from their turn. */
+const BURST = 32;
 
 export interface StreamDeps {
   readonly createContext: CreateContext;
@@ -41,6 +45,7 @@ export const createPayloadStream = (
   /** The position that the client knows, or the stream's start while it knows none. */
   let reached: string | null = null;
   let isBehind = false;
+  let pulled = 0;
 
   const finish = (): void => {
     isDone = true;
@@ -70,6 +75,8 @@ export const createPayloadStream = (
 
   const next = async (): Promise<IteratorResult<Payload, undefined>> => {
     while (!isDone) {
+      pulled += 1;
+      if (pulled % BURST === 0) await setImmediate();
       const step = await events.next();
       if (step.done === true) break;
       const { cursor, ended } = deliveryOf(step.value);

@@ -21,7 +21,7 @@ export const negotiate = <Type extends string>(
   header: string | undefined,
   offered: readonly Type[],
 ): Type | null => {
-  const accepted = read(header ?? '*/*').sort((a, b) => b.quality - a.quality);
+  const accepted = read(header || '*/*').sort((a, b) => b.quality - a.quality);
   for (const { type } of accepted) {
     const match = offered.find(
       (candidate) =>

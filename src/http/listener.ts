@@ -60,6 +60,10 @@ export const createListener = ({ routes, upgrades, allowedOrigins, log }: Listen
     connectionsCheckingInterval: TIMES.check,
   });
   server.on('request', (request, response) => {
+    // A server that has stopped listening lets no connection linger for another request.
+    response.once('close', () => {
+      if (!server.listening) setImmediate(() => server.closeIdleConnections());
+    });
     void onRequest(request, response);
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
