@@ -7,7 +7,10 @@ export interface StreamEvent {
 }
 
 /** Reads an event stream: its events one by one, and how many comments came between. */
-export const openEventStream = async (url: string, init: RequestInit & { readonly headers: Readonly<Record<string, string>> }) => {
+export const openEventStream = async (
+  url: string,
+  init: RequestInit & { readonly headers: Readonly<Record<string, string>> },
+) => {
   const controller = new AbortController();
   const response = await fetch(url, {
     ...init,
@@ -36,7 +39,10 @@ export const openEventStream = async (url: string, init: RequestInit & { readonl
           continue;
         }
         const field = (name: string): string | undefined =>
-          lines.find((line) => line.startsWith(`${name}:`))?.slice(name.length + 1).trim();
+          lines
+            .find((line) => line.startsWith(`${name}:`))
+            ?.slice(name.length + 1)
+            .trim();
         const data = field('data');
         return {
           event: field('event') ?? 'message',

@@ -8,7 +8,10 @@ export interface RawMessage {
 }
 
 /** A client that speaks graphql-transport-ws by hand, so that a test sees each message and each close code. */
-export const openRawSocket = async (url: string, options: { readonly origin?: string; readonly protocol?: string } = {}) => {
+export const openRawSocket = async (
+  url: string,
+  options: { readonly origin?: string; readonly protocol?: string } = {},
+) => {
   const { protocol = 'graphql-transport-ws', ...rest } = options;
   const ws = new WebSocket(url, protocol, { ...rest, perMessageDeflate: true });
   const messages: RawMessage[] = [];
@@ -59,7 +62,9 @@ export const openRawSocket = async (url: string, options: { readonly origin?: st
         if (message.id === id && (type === undefined || message.type === type)) return message;
       }
     },
-    async init(payload: Readonly<Record<string, unknown>> = { authorization: 'Bearer key-1' }): Promise<void> {
+    async init(
+      payload: Readonly<Record<string, unknown>> = { authorization: 'Bearer key-1' },
+    ): Promise<void> {
       send({ type: 'connection_init', payload });
       const { type } = await next();
       if (type !== 'connection_ack') throw new Error(`No acknowledgement: ${type}`);
