@@ -29,6 +29,8 @@ export const openPostgres = (url: string, options: PostgresOptions = {}): Promis
     max: poolSize,
     stream: sockets.open,
     statement_timeout: statementTimeoutMs,
+    // The last resort, should the server's own time-out never be heard of.
+    query_timeout: statementTimeoutMs + 2_000,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 60_000,
     application_name: 'threadpad',
@@ -40,14 +42,10 @@ export const openPostgres = (url: string, options: PostgresOptions = {}): Promis
   pool.on('release', (_error, client) => busy.delete(client as pg.PoolClient));
   pool.on('remove', (client) => busy.delete(client as pg.PoolClient));
 
-  const probe = createProbe(url);
   const lifeline = createLifeline({
-    probe: probe.ask,
-    oldest: () => busy.values().next().value,
-    onLost: () => {
-      probe.drop();
-      sockets.destroyAll(connectionLost());
-    },
+    makeClient: () => new pg.Client({ ...connection(url), application_name: 'threadpad lifeline' }),
+    busy,
+    onLost: () => sockets.destroyAll(connectionLost()),
   });
 
   const prisma = openPrisma(new PrismaPg(pool));
@@ -66,7 +64,6 @@ export const openPostgres = (url: string, options: PostgresOptions = {}): Promis
     openMigrationSession: () => openMigrationSession(url),
     close: async () => {
       lifeline.close();
-      probe.drop();
       await prisma.$disconnect();
       await pool.end();
     },
@@ -114,39 +111,6 @@ const createSockets = (): { open: () => Socket; destroyAll: (error: Error) => vo
       for (const socket of sockets) socket.destroy(error);
     },
   };
-};
-
-/** Asks for a sign of life over a connection that nothing else uses. Any answer of the server's is one. */
-const createProbe = (url: string): { ask: () => Promise<void>; drop: () => void } => {
-  let client: pg.Client | undefined;
-
-  const drop = (): void => {
-    const dropped = client;
-    client = undefined;
-    dropped?.end().catch(() => undefined);
-  };
-
-  const connected = async (): Promise<pg.Client> => {
-    if (client !== undefined) return client;
-    const fresh = new pg.Client({ ...connection(url), application_name: 'threadpad lifeline' });
-    fresh.on('error', () => {
-      if (client === fresh) client = undefined;
-    });
-    await fresh.connect();
-    client = fresh;
-    return fresh;
-  };
-
-  const ask = async (): Promise<void> => {
-    try {
-      const asked = await connected();
-      await asked.query('SELECT 1');
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) throw error;
-    }
-  };
-
-  return { ask, drop };
 };
 
 /** One connection, kept until the end: an advisory lock taken on it covers all that the engine does. */
