@@ -87,6 +87,9 @@ const environment = z.object({
   SHUTDOWN_SECONDS: seconds.default(10),
 });
 
+/** Every variable there is, for the documents that list them. */
+export const CONFIG_VARIABLES: readonly string[] = Object.keys(environment.shape);
+
 export interface Config {
   readonly environment: 'development' | 'test' | 'production';
   readonly host: string;

@@ -1,0 +1,237 @@
+import { spawn } from 'node:child_process';
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type ExecutionResult, Kind, OperationTypeNode, parse, validate } from 'graphql';
+import { createClient } from 'graphql-ws';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { resumable, steady } from '../../src/client/index.ts';
+import { CONFIG_VARIABLES, readConfig } from '../../src/config.ts';
+import { createSchema } from '../../src/graphql/schema.ts';
+import { ERROR_STATUS } from '../../src/shared/errors.ts';
+import { createTenant, type Server, startApp, type Tenant } from '../support/app.ts';
+import { ADMIN_TOKEN } from '../support/identity.ts';
+import { type Block, blocksOf, codeIn, linksOf, tableOf } from '../support/markdown.ts';
+
+const FILES = [
+  'README.md',
+  ...(await readdir('docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+];
+const BLOCKS = (await Promise.all(FILES.map(blocksOf))).flat();
+
+let server: Server;
+beforeAll(async () => {
+  server = await startApp();
+});
+afterAll(() => server.close());
+
+/** What the examples are filled in with. */
+interface Place {
+  readonly tenant: Tenant;
+  readonly threadId: string;
+  readonly messageId: string;
+}
+
+const idOf = ({ participants }: Tenant, handle: string): string => {
+  const id = participants[handle]?.id;
+  if (id === undefined) throw new Error(`Nobody is called ${handle}.`);
+  return id;
+};
+
+const ask = async <Data>(token: string, query: string, variables: Record<string, unknown>): Promise<Data> => {
+  const { data, errors } = await server.graphql<Data>(token, query, variables);
+  if (errors !== undefined || !data) throw new Error(JSON.stringify(errors));
+  return data;
+};
+
+const makePlace = async (): Promise<Place> => {
+  const tenant = await createTenant(server, { ada: 'HUMAN', scout: 'AGENT' });
+  const [ada, scout] = [idOf(tenant, 'ada'), idOf(tenant, 'scout')];
+  const { openThread } = await ask<{ openThread: { thread: { id: string } } }>(
+    tenant.apiKey,
+    'mutation Open($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
+    { ids: [ada, scout] },
+  );
+  const threadId = openThread.thread.id;
+  const { postMessage } = await ask<{ postMessage: { message: { id: string } } }>(
+    tenant.apiKey,
+    'mutation Post($id: ID!, $as: ID!) { postMessage(input: { threadId: $id, as: $as, content: "Hello" }) { message { id } } }',
+    { id: threadId, as: ada },
+  );
+  return { tenant, threadId, messageId: postMessage.message.id };
+};
+
+const FOLLOW =
+  'subscription ($threadId: ID!) { timeline(threadId: $threadId) { cursor event { seq } ended } }';
+
+/** A value for each variable that an example declares, by its name. */
+const variablesFor = async (text: string, { tenant, threadId, messageId }: Place) => {
+  const { thread } = await ask<{ thread: { timeline: { end: string } } }>(
+    tenant.apiKey,
+    'query End($id: ID!, $as: ID!) { thread(id: $id) { timeline(as: $as) { end } } }',
+    { id: threadId, as: idOf(tenant, 'scout') },
+  );
+  const known: Record<string, unknown> = {
+    threadId,
+    messageId,
+    ada: idOf(tenant, 'ada'),
+    scout: idOf(tenant, 'scout'),
+    end: thread.timeline.end,
+    before: null,
+    after: null,
+    followQuery: FOLLOW,
+    followVariables: { threadId },
+  };
+  const [operation] = parse(text).definitions;
+  if (operation?.kind !== Kind.OPERATION_DEFINITION) throw new Error('An example is one operation.');
+  const names = operation.variableDefinitions?.map(({ variable }) => variable.name.value) ?? [];
+  for (const name of names) if (!(name in known)) throw new Error(`No example value for $${name}.`);
+  return {
+    kind: operation.operation,
+    variables: Object.fromEntries(names.map((name) => [name, known[name]])),
+  };
+};
+
+const firstPayload = async (token: string, query: string, variables: Record<string, unknown>) => {
+  const client = resumable(
+    createClient({
+      url: server.socketUrl,
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization: `Bearer ${token}` },
+      ...steady,
+    }),
+  );
+  try {
+    for await (const result of client.iterate({ query, variables })) return result as ExecutionResult;
+    throw new Error('The stream ended before its first payload.');
+  } finally {
+    await client.dispose();
+  }
+};
+
+const schema = createSchema();
+
+describe.each(FILES.map((file) => ({ file })))('$file', ({ file }) => {
+  const blocks = BLOCKS.filter((block) => block.file === file);
+  const inGraphQL = blocks.filter(({ language }) => language === 'graphql');
+  let place: Place;
+  beforeAll(async () => {
+    place = await makePlace();
+  });
+
+  test('leads only to what is there', async () => {
+    for (const target of await linksOf(file)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      await expect(stat(join(dirname(file), target)), target).resolves.toBeDefined();
+    }
+  });
+
+  for (const { line, text } of inGraphQL)
+    test(`the operation at line ${line} runs`, async () => {
+      const refusal = /^# refused: (\w+)$/m.exec(text)?.[1];
+      expect(validate(schema, parse(text))).toEqual([]);
+      const { kind, variables } = await variablesFor(text, place);
+      const token = /^# with the administrator’s|^# with the administrator's/m.test(text)
+        ? ADMIN_TOKEN
+        : place.tenant.apiKey;
+      const { errors } =
+        kind === OperationTypeNode.SUBSCRIPTION
+          ? await firstPayload(token, text, variables)
+          : await server.graphql(token, text, variables);
+      expect(errors?.[0]?.extensions?.code).toBe(refusal);
+    });
+
+  for (const block of blocks.filter(({ words }) => words.includes('run')))
+    test(`the ${block.language} at line ${block.line} runs`, () => runBlock(block, place));
+});
+
+/** Runs what a reader would paste, against this server. */
+const runBlock = async ({ language, text }: Block, { tenant, threadId }: Place): Promise<void> => {
+  const here = new URL(server.url).host;
+  const pasted = text.replaceAll('localhost:4000', here);
+  const env = { ...process.env, KEY: tenant.apiKey, THREAD: threadId };
+  const child =
+    language === 'sh'
+      ? spawn('sh', ['-c', pasted], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+      : spawn(process.execPath, ['--input-type=module', '-e', pasted], {
+          env,
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const nextLine = async (): Promise<string> => {
+    const { value, done } = await lines.next();
+    if (done) throw new Error('It ended without saying so much.');
+    return value;
+  };
+  try {
+    if (language === 'sh') {
+      const answer: unknown = JSON.parse(await nextLine());
+      expect(answer).not.toHaveProperty('errors');
+      expect(answer).not.toHaveProperty('status', 'not ready');
+      return;
+    }
+    expect(await nextLine()).toBe('listening');
+    await ask(
+      tenant.participants.scout?.token ?? '',
+      'mutation ($id: ID!) { postMessage(input: { threadId: $id, content: "Here." }) { cursor } }',
+      { id: threadId },
+    );
+    expect(await nextLine()).toMatch(/^\d+ scout: Here\.$/);
+  } finally {
+    child.kill();
+  }
+};
+
+describe('what the documents list', () => {
+  test('every configuration variable, with its default', async () => {
+    const rows = await tableOf('docs/operations.md', 'variable');
+    expect(rows.map(([name = '']) => codeIn(name)).sort()).toEqual([...CONFIG_VARIABLES].sort());
+    const defaults = readConfig({});
+    for (const [name = '', value = ''] of rows) {
+      const stated = codeIn(value);
+      if (stated !== undefined) expect(readConfig({ [codeIn(name) ?? '']: stated }), name).toEqual(defaults);
+    }
+  });
+
+  test('every error code, with its status', async () => {
+    const rows = await tableOf('docs/api.md', 'code');
+    const listed = Object.fromEntries(rows.map(([code = '', status]) => [codeIn(code), Number(status)]));
+    expect(listed).toEqual({
+      ...ERROR_STATUS,
+      BAD_REQUEST: 400,
+      GRAPHQL_PARSE_FAILED: 400,
+      GRAPHQL_VALIDATION_FAILED: 400,
+    });
+  });
+
+  test('every metric', async () => {
+    const rows = await tableOf('docs/operations.md', 'metric');
+    const text = await (await fetch(new URL('/metrics', server.url))).text();
+    const offered = [...text.matchAll(/^# TYPE (threadpad_\w+)/gm)].map(([, name]) => name);
+    expect(rows.map(([name = '']) => codeIn(name)).sort()).toEqual(offered.sort());
+  });
+});
+
+test('a ticket opens the stream that the documents show, by GET and without a header', async () => {
+  const { tenant, threadId } = await makePlace();
+  const variables = { threadId };
+  const { createConnectionTicket } = await ask<{ createConnectionTicket: { ticket: string } }>(
+    tenant.apiKey,
+    'mutation ($query: String!, $variables: JSON) { createConnectionTicket(input: { query: $query, variables: $variables }) { ticket } }',
+    { query: FOLLOW, variables },
+  );
+  const url = new URL(server.url);
+  url.search = new URLSearchParams({
+    query: FOLLOW,
+    variables: JSON.stringify(variables),
+    ticket: createConnectionTicket.ticket,
+  }).toString();
+  const stop = new AbortController();
+  const response = await fetch(url, { headers: { accept: 'text/event-stream' }, signal: stop.signal });
+  expect(response.status).toBe(200);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let read = '';
+  while (!/event: next\nid: \S+\ndata: .*\n\n/.test(read)) read += (await reader?.read())?.value ?? '';
+  stop.abort();
+});
