@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { requireRedisServer } from '../../src/storage/installRedis.ts';
 import { type Guarded, startGuarded } from './guarded.ts';
 
 /** A redis-server of the tests' own, on a Unix socket in a temporary folder. */
@@ -30,13 +31,12 @@ export const startRedis = async ({ settings = {} }: RedisOptions = {}): Promise<
   const configured = { port: '0', unixsocket: path, dir: folder, save: '', appendonly: 'yes', ...settings };
   const args = Object.entries(configured).flatMap(([name, value]) => [`--${name}`, value]);
 
+  const command = await requireRedisServer();
   let running: Guarded | undefined;
   const start = async (): Promise<void> => {
-    running = await startGuarded({ command: 'redis-server', args, folder, logFile });
+    running = await startGuarded({ command, args, folder, logFile });
     if (!(await answers(path, running.ended)))
-      throw new Error(
-        `redis-server does not start:\n${await readFile(logFile, 'utf8').catch(() => 'not installed?')}`,
-      );
+      throw new Error(`redis-server does not start:\n${await readFile(logFile, 'utf8')}`);
   };
   await start();
 
