@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { extname } from 'node:path';
+import { extname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -97,8 +97,11 @@ const readServed = async (path: string): Promise<ServedFile> => {
 
 const namesIn = (directory: string): ReadonlySet<string> => {
   try {
-    const entries = readdirSync(directory, { recursive: true, encoding: 'utf8' });
-    return new Set(entries.map((name) => name.replaceAll('\\', '/')));
+    const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+    return new Set(paths.map((path) => relative(directory, path).replaceAll('\\', '/')));
   } catch {
     return new Set();
   }

@@ -185,7 +185,7 @@ describe('Apollo Client', () => {
       link: ApolloLink.split(
         ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
         resumableLink(socket, { firstWaitMs: 10 }),
-        new HttpLink({ uri: product.url, headers: { authorization } }),
+        new HttpLink({ uri: product.server.url, headers: { authorization } }),
       ),
     });
     return { client, close: () => socket.dispose() };

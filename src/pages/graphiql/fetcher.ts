@@ -20,12 +20,14 @@ export const createFetcher =
   (parameters, options) => {
     const written = textsOf(options?.headers ?? {});
     const headers = parameters.operationName === 'IntrospectionQuery' && !hasKey(written) ? opened : written;
+    const operation = operationIn(parameters.query, parameters.operationName);
     const request: StreamRequest = {
       query: parameters.query,
-      ...(parameters.operationName ? { operationName: parameters.operationName } : {}),
+      ...(operation?.name ? { operationName: operation.name.value } : {}),
       ...(parameters.variables ? { variables: parameters.variables as Record<string, unknown> } : {}),
     };
-    return isSubscription(request) ? follow(request, headers) : post(request, headers);
+    const isSubscription = operation?.operation === OperationTypeNode.SUBSCRIPTION;
+    return isSubscription ? follow(request, headers) : post(request, headers);
   };
 
 export const post = async (request: StreamRequest, headers: Headers): Promise<ExecutionResult> => {
@@ -100,11 +102,16 @@ const reasonOf = (problem: unknown): string => {
   return problem.code === 4403 ? 'The server refused this key.' : asError(problem).message;
 };
 
-const isSubscription = ({ query, operationName }: StreamRequest): boolean => {
+/**
+ * The operation that is meant; null where the text cannot be read, which the server then explains. Shortly after a
+ * change of tabs GraphiQL still names the operation of the former one.
+ */
+const operationIn = (query: string, name: string | null | undefined) => {
   try {
-    return getOperationAST(parse(query), operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
+    const document = parse(query);
+    return getOperationAST(document, name) ?? getOperationAST(document);
   } catch {
-    return false;
+    return null;
   }
 };
 

@@ -1,0 +1,117 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openProduct, type Product } from '../support/product.ts';
+import { openConversation } from './conversation.ts';
+
+/** A browser of the machine's own; none is downloaded for this, and without one there is nothing to run. */
+const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+);
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--headless',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+if (BROWSER !== undefined) {
+  describe('GraphiQL in a browser', () => {
+    let product: Product;
+    let browser: Browser;
+    beforeAll(async () => {
+      product = await openProduct();
+      browser = await chromium.launch({ executablePath: BROWSER, args: ARGUMENTS });
+    });
+    afterAll(async () => {
+      await browser.close();
+      await product.close();
+    });
+
+    /**
+     * A tall page (the editor draws only what is in sight) that remembers nothing, and what went wrong in it: errors,
+     * and requests to anywhere else.
+     */
+    const openPage = async () => {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 1400 } });
+      const page = await context.newPage();
+      const wrong: string[] = [];
+      page.on('console', (message) => {
+        if (message.type() === 'error' || message.type() === 'warning') wrong.push(message.text());
+      });
+      page.on('pageerror', (error) => wrong.push(String(error)));
+      page.on('request', (request) => {
+        const { origin, protocol } = new URL(request.url());
+        if (origin !== product.origin && protocol !== 'data:') wrong.push(`A request to ${request.url()}`);
+      });
+      return { page, wrong };
+    };
+    const run = (page: Page) => page.click('.graphiql-execute-button');
+    const answer = (page: Page) => page.locator('.result-window .view-lines');
+    /** The editor writes its spaces as ones that do not break. */
+    const shows = (page: Page, text: string) =>
+      answer(page)
+        .getByText(new RegExp(text.replaceAll(' ', '\\s')))
+        .first()
+        .waitFor();
+    const tab = (page: Page, name: string) => page.getByRole('tab', { name }).click();
+
+    it('fills the examples in, runs them, and follows a thread through a lost connection', async () => {
+      const { apiKey, threadId, human, say } = await openConversation(product);
+      const { page, wrong } = await openPage();
+      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
+      await page.locator('.graphiql-query-editor .view-line').first().waitFor();
+      expect(page.url()).toBe(product.url);
+
+      await run(page);
+      await shows(page, 'API_KEY');
+      await tab(page, 'ReadTimeline');
+      await run(page);
+      await shows(page, 'Message 11');
+      await tab(page, 'AsParticipant');
+      await run(page);
+      await shows(page, 'ACTIVE');
+      await tab(page, 'PostMessage');
+      await run(page);
+      await shows(page, 'Hello from GraphiQL');
+
+      await tab(page, 'FollowTimeline');
+      await run(page);
+      await page.getByRole('status').getByText('Live').waitFor();
+      await say('Before the line was cut');
+      await shows(page, 'Before the line was cut');
+      product.cut();
+      await say('While nobody listened');
+      await shows(page, 'While nobody listened');
+      await page.getByRole('status').getByText('2 received').waitFor();
+      expect(wrong.filter((text) => !/WebSocket connection|ERR_CONNECTION_RESET/.test(text))).toEqual([]);
+      await page.context().close();
+    });
+
+    it('remembers its tabs and the key, and no key stays in the address', async () => {
+      const { apiKey, threadId } = await openConversation(product);
+      const { page } = await openPage();
+      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}`);
+      await page.locator('.graphiql-query-editor .view-line').first().waitFor();
+      await page.reload();
+      await page.getByRole('tab', { name: 'FollowTimeline' }).waitFor();
+      await run(page);
+      await shows(page, 'API_KEY');
+      await page.context().close();
+    });
+
+    it('says clearly that a key is dead, for queries and for subscriptions', async () => {
+      const { page } = await openPage();
+      await page.goto(`${product.url}#key=tp_key_of_nobody`);
+      await page.getByRole('status').getByText('refused this key').waitFor();
+      await tab(page, 'FollowTimeline');
+      await run(page);
+      await shows(page, 'refused this key');
+      await page.context().close();
+    });
+  });
+}
