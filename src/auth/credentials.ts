@@ -208,7 +208,9 @@ export const createCredentials = ({ database, announceEnded }: CredentialsOption
       requireBytes(input.query, 'query', LIMITS.ticketOperation);
       if (input.query.trim() === '') throw badInput('query must not be empty.', { field: 'query' });
       const variables = requireObject(input.variables ?? {}, 'variables', LIMITS.ticketOperation);
-      const operation = { query: input.query, variables, operationName: input.operationName ?? null };
+      const operationName = input.operationName ?? null;
+      if (operationName !== null) requireBytes(operationName, 'operationName', LIMITS.ticketOperation);
+      const operation = { query: input.query, variables, operationName };
       const { secret, hash } = newSecret('TICKET');
       const actAs = tenant.kind === 'API_KEY' ? tenant.actAs : null;
       const values = [hash, tenant.userId, tenant.credentialId, actAs, operationHash(operation)];

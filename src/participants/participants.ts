@@ -6,7 +6,14 @@ import type { Json } from '../shared/canonical.ts';
 import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, conflict, forbidden, notFound } from '../shared/errors.ts';
 import { newId } from '../shared/ids.ts';
-import { LIMITS, requireCharacters, requireHandle, requireObject, requireTools } from '../shared/input.ts';
+import {
+  LIMITS,
+  requireCharacters,
+  requireHandle,
+  requireObject,
+  requireText,
+  requireTools,
+} from '../shared/input.ts';
 import { idRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
 import type { Database } from '../storage/database.ts';
 import type { Participant, ParticipantKind, Prisma } from '../storage/generated/prisma/client.ts';
@@ -116,7 +123,7 @@ export const createParticipants = ({ database }: { database: Database }) => {
     find: async (actor: Actor, { id, handle, as }: ParticipantLookup): Promise<Participant | null> => {
       const visible = visibleParticipants(requireTenant(actor), as);
       if (isGiven(id) === isGiven(handle)) throw badInput('Give `id` or `handle`, exactly one of them.');
-      const where = isGiven(id) ? { id } : { handle: (handle ?? '').toLowerCase() };
+      const where = isGiven(id) ? { id } : { handle: requireText(handle ?? '', 'handle').toLowerCase() };
       return prisma.participant.findFirst({ where: { AND: [visible, where] } });
     },
 

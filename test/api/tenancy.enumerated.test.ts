@@ -17,6 +17,7 @@ import {
   variablesOf,
 } from '../support/operations.ts';
 import {
+  isEither,
   isGiven,
   isReference,
   type References,
@@ -191,11 +192,6 @@ const callWith = (
   const values = leaves.filter(isThere).map((leaf) => [leaf.path, given(leaf)] as const);
   return { ...variablesOf(values), ...(document.includes('$reach') ? { reach: own.threadId } : {}) };
 };
-
-/** Two ways to name one thing, of which one is given. */
-const EITHER = ['Query.engagement.id', 'Query.engagement.threadId'];
-const isEither = (one: Leaf, other: Leaf): boolean =>
-  one !== other && EITHER.includes(one.coordinate) && EITHER.includes(other.coordinate);
 
 /** Beside somebody who is there, so that it alone decides. */
 const listWith = ({ self }: Scene, { name }: Leaf, value: string): string[] =>

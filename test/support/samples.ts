@@ -1,7 +1,7 @@
 import { isEnumType } from 'graphql';
 import { keysetCursor, timelineCursor } from '../../src/shared/cursors.ts';
 import { type IdKind, newId } from '../../src/shared/ids.ts';
-import type { Leaf } from './operations.ts';
+import { type Leaf, type RootField, type Variables, variablesOf } from './operations.ts';
 import { cursorOf, type World } from './world.ts';
 
 /** What an argument names: objects of these kinds, or a position. */
@@ -156,3 +156,27 @@ export const sampleOf = (leaf: Leaf, world: World): unknown => {
   if (isEnumType(leaf.type)) return leaf.type.getValues()[0]?.name;
   throw new Error(`${leaf.coordinate} is required: give it a sample in test/support/samples.ts.`);
 };
+
+/** Two ways to name one thing, of which one is given. */
+const EITHER = [
+  ['Query.engagement.id', 'Query.engagement.threadId'],
+  ['Query.participant.id', 'Query.participant.handle'],
+];
+export const isEither = (one: Leaf, other: Leaf): boolean =>
+  one !== other && EITHER.some((pair) => pair.includes(one.coordinate) && pair.includes(other.coordinate));
+
+/** Variables with which a user's operation does its work in this world, but for what is replaced. */
+export const workingCall = (
+  { leaves }: RootField,
+  world: World,
+  replaced: ReadonlyMap<Leaf, unknown> = new Map(),
+): Variables =>
+  variablesOf(
+    leaves
+      .filter(
+        (leaf) =>
+          replaced.has(leaf) ||
+          (isGiven(leaf, true) && ![...replaced.keys()].some((other) => isEither(leaf, other))),
+      )
+      .map((leaf) => [leaf.path, replaced.has(leaf) ? replaced.get(leaf) : sampleOf(leaf, world)] as const),
+  );

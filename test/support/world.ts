@@ -143,7 +143,13 @@ export const rowsOf = async (
 };
 
 /** How many rows there are in each table, over all tenants. */
-export const countRows = async (services: Pick<Services, 'database'>): Promise<Record<string, number>> =>
-  Object.fromEntries(
-    Object.entries(await rowsOf(services, null)).map(([table, { length }]) => [table, length]),
+export const countRows = async ({
+  database,
+}: Pick<Services, 'database'>): Promise<Record<string, number>> => {
+  const counts = Object.keys(TABLES).map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`);
+  const [row] = await database.query<Record<string, number>>(
+    { name: 'count_rows', text: `SELECT ${counts.join(', ')}` },
+    [],
   );
+  return { ...row };
+};
