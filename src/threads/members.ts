@@ -21,33 +21,31 @@ interface MemberRow {
 
 /**
  * Members of each look's thread, in the order of their ids. While the viewer is removed, another's `since` is that of its
- * last change at or before the viewer's end that lies in one of the viewer's windows, else the opening.
+ * last change that lies in one of the viewer's windows, else the opening: also what lies between two windows stays unknown.
  */
 const MEMBERS = statement<MemberRow>(
   'thread_members',
   `SELECT u.look, m.participant_id, m.state::text AS state,
      to_char(coalesce(
-       CASE WHEN m.since_seq <= u.high THEN m.since_at END,
+       CASE WHEN u.away_since IS NULL THEN m.since_at END,
        (SELECT e.at FROM events e
         WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.type = 'PARTICIPANT_STATE_CHANGED'
-          AND e.subject_id = m.participant_id AND e.seq <= u.high
+          AND e.subject_id = m.participant_id AND e.seq <= u.away_since
           AND tp_visible(u.owner_id, u.thread_id, e.seq, e.hidden_from, u.viewer_id)
         ORDER BY e.seq DESC LIMIT 1),
        (SELECT e.at FROM events e WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.seq = 1)
      ) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS since
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, high, look)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, away_since, look)
    JOIN thread_members m ON m.owner_id = u.owner_id AND m.thread_id = u.thread_id
    ORDER BY u.look, m.participant_id`,
 );
-
-const ANY_POSITION = 2_147_483_647;
 
 export const readMembers = async (database: Database, looks: readonly Look[]): Promise<Member[][]> => {
   const rows = await database.query(MEMBERS, [
     looks.map((look) => look.ownerId),
     looks.map((look) => look.threadId),
     looks.map((look) => look.viewerId),
-    looks.map((look) => (look.member?.state === 'REMOVED' ? look.end.seq : ANY_POSITION)),
+    looks.map((look) => (look.member?.state === 'REMOVED' ? look.end.seq : null)),
   ]);
   const members = looks.map((): Member[] => []);
   for (const row of rows) {

@@ -1,0 +1,46 @@
+import type { AddressInfo } from 'node:net';
+import { createConnection, createServer, type NetConnectOpts, type Socket } from 'node:net';
+
+/** Passes bytes on, and cuts whom it is told to. */
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number;
+  /** Resets every connection, or those that `chosen` says. Answers how many. */
+  cut(chosen?: () => boolean): number;
+}
+
+/** `target` is asked for each connection, so that one place may stand for several servers. */
+export const startTcpProxy = async (target: () => NetConnectOpts): Promise<TcpProxy> => {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  const server = createServer((client) => {
+    const upstream = createConnection(target());
+    const pair = [client, upstream] as const;
+    pairs.add(pair);
+    for (const socket of pair) {
+      socket.setNoDelay(true);
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        pairs.delete(pair);
+        for (const end of pair) end.destroy();
+      });
+    }
+    client.pipe(upstream);
+    upstream.pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = (chosen: () => boolean = () => true): number => {
+    const cutNow = [...pairs].filter(chosen);
+    for (const [client, upstream] of cutNow) {
+      client.resetAndDestroy();
+      upstream.destroy();
+    }
+    return cutNow.length;
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    cut,
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+};
