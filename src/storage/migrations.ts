@@ -33,6 +33,7 @@ export const migrate = async (database: Database, folder = MIGRATIONS_FOLDER): P
     if (await isUpToDate(session, migrations)) return [];
     await session.query(`SELECT pg_advisory_lock(${LOCK})`);
     try {
+      await refuseStrangers(session, migrations);
       if (await isUpToDate(session, migrations)) return [];
       return await apply(session, folder, migrations);
     } finally {
@@ -83,15 +84,28 @@ interface Applied {
 const APPLIED = `SELECT migration_name, checksum, finished_at IS NOT NULL AS finished
   FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
 
-/** One look, so that a start with nothing to do does not load the engine. */
+/**
+ * One look, so that a start with nothing to do neither waits nor loads the engine. A migration that is under way
+ * elsewhere looks like one that failed: only a look under the lock can tell, so it alone refuses.
+ */
 const isUpToDate = async (session: MigrationSession, migrations: readonly Migration[]): Promise<boolean> => {
+  const applied = await readApplied(session);
+  return strangeness(applied, migrations) === undefined && pending(migrations, applied).length === 0;
+};
+
+const refuseStrangers = async (
+  session: MigrationSession,
+  migrations: readonly Migration[],
+): Promise<void> => {
+  const reason = strangeness(await readApplied(session), migrations);
+  if (reason !== undefined) throw new Error(reason);
+};
+
+const readApplied = async (session: MigrationSession): Promise<readonly Applied[]> => {
   const [table] = await session.query<{ present: boolean }>(
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`,
   );
-  if (table?.present !== true) return false;
-  const applied = await session.query<Applied>(APPLIED);
-  refuseStrangers(applied, migrations);
-  return pending(migrations, applied).length === 0;
+  return table?.present === true ? session.query<Applied>(APPLIED) : [];
 };
 
 const pending = (migrations: readonly Migration[], applied: readonly Applied[]): readonly Migration[] => {
@@ -99,19 +113,17 @@ const pending = (migrations: readonly Migration[], applied: readonly Applied[]):
   return migrations.filter(({ name }) => !done.has(name));
 };
 
-const refuseStrangers = (applied: readonly Applied[], migrations: readonly Migration[]): void => {
+/** Why this database cannot be brought up to date by this version; undefined where it can. */
+const strangeness = (applied: readonly Applied[], migrations: readonly Migration[]): string | undefined => {
   const known = new Map(migrations.map(({ name, sql }) => [name, sha256(sql)]));
   for (const { migration_name: name, checksum, finished } of applied) {
-    if (!finished)
-      throw new Error(`Migration ${name} failed before. See "prisma migrate resolve" for how to go on.`);
+    if (!finished) return `Migration ${name} failed before. See "prisma migrate resolve" for how to go on.`;
     const expected = known.get(name);
     if (expected === undefined)
-      throw new Error(
-        `The database has the migration ${name}, which this version does not know. Run a newer version.`,
-      );
-    if (expected !== checksum)
-      throw new Error(`Migration ${name} was changed after it was applied to this database.`);
+      return `The database has the migration ${name}, which this version does not know. Run a newer version.`;
+    if (expected !== checksum) return `Migration ${name} was changed after it was applied to this database.`;
   }
+  return undefined;
 };
 
 const apply = async (
