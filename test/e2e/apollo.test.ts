@@ -16,7 +16,7 @@ import { resumableLink } from '../../src/client/apollo.ts';
 import { steady } from '../../src/client/index.ts';
 import { openProduct, type Product } from '../support/product.ts';
 import { openConversation } from './conversation.ts';
-import { possibleTypes } from './possibleTypes.ts';
+import { possibleTypes } from './schemaFacts.ts';
 import { openScreen, type Shown, watchConsole } from './screen.ts';
 
 interface Edge {
