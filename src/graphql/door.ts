@@ -65,7 +65,9 @@ export const createDoor = (deps: DoorDeps): Route => {
   ): Promise<void> => {
     const { response, requestId } = exchange;
     const controller = new AbortController();
-    response.once('close', () => controller.abort());
+    response.once('close', () => {
+      if (!response.writableFinished) controller.abort();
+    });
     const { signal } = controller;
     const caller: Caller = { actor, session: null, requestId, transport: 'http', signal, lastEventId: null };
     if (byYoga) await answerWithYoga(deps, exchange, caller, type);
@@ -92,9 +94,10 @@ export const createDoor = (deps: DoorDeps): Route => {
     const ticket = type === EVENT_STREAM ? query.get('ticket') : null;
     const actor = ticket === null ? await identify(presented) : null;
     const params = await readRequest(exchange);
-    const kind = operations.kindOf(params);
+    const takesStream = names(accept, EVENT_STREAM);
+    const kind = method === 'GET' || takesStream ? operations.kindOf(params) : null;
     if (kind === 'mutation' && method === 'GET') throw notBy('POST');
-    if (type === EVENT_STREAM || (kind === 'subscription' && names(accept, EVENT_STREAM)))
+    if (type === EVENT_STREAM || (kind === 'subscription' && takesStream))
       return sse.serve(exchange, params, presented, ticket);
     // Yoga does not say which operation it could not find.
     return serveOnce(exchange, params, actor, type, method === 'GET' && kind !== null);
@@ -137,7 +140,7 @@ const answerFast = async (
     sendResult(exchange, operation, type);
     return;
   }
-  const { result } = await accounts.run(operation, caller);
+  const result = await accounts.run(operation, caller);
   if (isStream(result)) throw new Error('A stream where one answer was awaited.');
   sendResult(exchange, result, type);
 };

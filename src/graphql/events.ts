@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
-import { createFlow, type Flow, type FlowLimits } from './flow.ts';
+import { Flow, type FlowLimits } from './flow.ts';
 
 export interface EventLimits {
   /** Milliseconds between comments that keep proxies from closing an idle stream. */
@@ -34,11 +34,15 @@ export const openEvents = (response: ServerResponse, limits: EventLimits): Event
   let isOver = false;
   // Counted here: a response does not count what it has corked.
   let unsent = 0;
-  const flow = createFlow({
-    unsent: () => unsent,
-    onSlow: () => response.destroy(),
-    limits: limits.flow,
-  });
+  const flow = new Flow(
+    {
+      get unsent() {
+        return unsent;
+      },
+      onSlow: () => response.destroy(),
+    },
+    limits.flow,
+  );
   const write = (text: string): Promise<void> => {
     const bytes = Buffer.byteLength(text);
     return flow.send(bytes, (flushed) => {

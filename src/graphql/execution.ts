@@ -18,7 +18,7 @@ import { type Caller, type CreateContext, isKnown, type KnownCaller } from './ca
 import { costOf } from './cost.ts';
 import { type ErrorMask, requestError, unknownOperation } from './errors.ts';
 import { type OperationLimits, tooExpensive } from './limits.ts';
-import { createPayloadStream, type PayloadStream } from './stream.ts';
+import { PayloadStream } from './stream.ts';
 
 export interface ExecutionDeps {
   readonly createContext: CreateContext;
@@ -74,7 +74,8 @@ export const refusal = (
 };
 
 /** Executes with graphql-js and a context of our own, made for the operation or, in a subscription, for each event. */
-export const useExecution = ({ createContext, limits, mask }: ExecutionDeps): Plugin => {
+export const useExecution = (deps: ExecutionDeps): Plugin => {
+  const { createContext, limits } = deps;
   const prepared = (args: ExecutionArgs): { caller: Caller } | { refused: ExecutionResult } => {
     const { caller, isChecked } = args.contextValue as DoorContext;
     const refused = isChecked === true ? null : refusal(args, caller, limits);
@@ -101,9 +102,17 @@ export const useExecution = ({ createContext, limits, mask }: ExecutionDeps): Pl
   ): Promise<ExecutionResult | PayloadStream> => {
     const source = await createSourceEventStream({ ...args, contextValue: createContext(caller) });
     if (!(Symbol.asyncIterator in source)) return source;
-    const stream = createPayloadStream(source, args, caller, { createContext, mask });
+    const { schema, document, operationName, variableValues } = args;
+    // What lives as long as the stream holds nothing of the request but this.
+    const kept = {
+      schema,
+      document,
+      operationName: operationName ?? null,
+      variableValues: variableValues ?? null,
+    };
+    const stream = new PayloadStream(source, kept, caller, deps);
     // Gone while it was being set up.
-    if (caller.signal?.aborted === true) await stream.return(undefined);
+    if (caller.signal?.aborted === true) await stream.return();
     return stream;
   };
 

@@ -1,15 +1,13 @@
 import type { WebSocket } from 'ws';
 
-export interface Heartbeat {
-  /** The client gave a sign of life. */
-  heard(): void;
-  stop(): void;
-}
-
-interface Watched {
+/** A socket whose client is expected to give signs of life. */
+export interface Watched {
   readonly ws: WebSocket;
-  readonly mayJudge: () => boolean;
-  isAlive: boolean;
+  readonly client: {
+    isAlive: boolean;
+    readonly isClosing: boolean;
+    readonly flow: { readonly isStalled: boolean };
+  };
 }
 
 const SLOTS = 12;
@@ -28,30 +26,24 @@ export const createHeartbeat = (everyMs: number) => {
   }, everyMs / SLOTS).unref();
 
   return {
-    /** `mayJudge`: false while silence has another reason. */
-    watch(ws: WebSocket, mayJudge: () => boolean): Heartbeat {
-      const watched: Watched = { ws, mayJudge, isAlive: true };
-      const home = slots[next];
+    watch(watched: Watched): void {
+      slots[next]?.add(watched);
       next = (next + 1) % SLOTS;
-      home?.add(watched);
-      const heard = (): void => {
-        watched.isAlive = true;
-      };
-      ws.on('pong', heard);
-      ws.on('ping', heard);
-      return { heard, stop: () => home?.delete(watched) };
+    },
+    forget(watched: Watched): void {
+      for (const set of slots) set.delete(watched);
     },
     close: () => clearInterval(timer),
   };
 };
 
-const beat = (watched: Watched): void => {
-  const { ws } = watched;
-  if (ws.readyState !== ws.OPEN || !watched.mayJudge()) return;
-  if (!watched.isAlive) {
+const beat = ({ ws, client }: Watched): void => {
+  // A client that is behind answers late, and one that was told to go may take its time.
+  if (ws.readyState !== ws.OPEN || client.isClosing || client.flow.isStalled) return;
+  if (!client.isAlive) {
     ws.terminate();
     return;
   }
-  watched.isAlive = false;
+  client.isAlive = false;
   ws.ping();
 };

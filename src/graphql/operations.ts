@@ -9,7 +9,7 @@ import type { Caller } from './caller.ts';
 import { type ErrorMask, unknownOperation } from './errors.ts';
 import { type OperationArgs, refusal } from './execution.ts';
 import type { OperationLimits } from './limits.ts';
-import type { PayloadStream } from './stream.ts';
+import { PayloadStream } from './stream.ts';
 
 /** A GraphQL request, whatever it came in. */
 export interface OperationParams {
@@ -108,4 +108,4 @@ export const createOperations = ({ schema, limits, mask, envelop }: OperationsDe
 export const isRefused = (begun: Operation | Refused): begun is Refused => 'errors' in begun;
 
 export const isStream = (result: ExecutionResult | PayloadStream): result is PayloadStream =>
-  Symbol.asyncIterator in result;
+  result instanceof PayloadStream;

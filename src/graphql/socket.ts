@@ -1,15 +1,24 @@
+import { setMaxListeners } from 'node:events';
 import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
 import type { WebSocket } from 'ws';
 import type { Authentication, Session } from '../auth/session.ts';
-import type { Connections } from '../http/connections.ts';
+import type { Connections, Release } from '../http/connections.ts';
 import { presentedInFields } from '../http/credential.ts';
 import { newRequestId } from '../http/requestId.ts';
 import { DomainError, rateLimited, unauthenticated, unavailable } from '../shared/errors.ts';
 import type { Accounts } from './accounts.ts';
 import type { Caller } from './caller.ts';
+import { clearedInTime } from './clearance.ts';
 import type { ErrorMask } from './errors.ts';
-import { createFlow, type Flow, type FlowLimits } from './flow.ts';
-import { isRefused, isStream, type Operation, type OperationParams, type Operations } from './operations.ts';
+import { type Fed, Flow, type FlowLimits } from './flow.ts';
+import {
+  isRefused,
+  isStream,
+  type Operation,
+  type OperationKind,
+  type OperationParams,
+  type Operations,
+} from './operations.ts';
 import type { PayloadStream } from './stream.ts';
 
 /** Close codes on which a client of ours comes back. */
@@ -40,232 +49,221 @@ export interface SocketDeps {
   readonly isDraining: () => boolean;
 }
 
+/** What is known of an operation while it runs: little, as there may be very many. */
 interface Task {
-  readonly operation: Operation;
-  readonly caller: Caller;
+  readonly kind: OperationKind;
   readonly controller: AbortController;
 }
 
-/** One client's socket: its credential, its operations, its pace. The protocol's messages are graphql-ws' business. */
-export interface ClientSocket {
-  /** Null: come in. Else why not, and the socket is closing. */
-  connect(fields: Readonly<Record<string, unknown>> | undefined): Promise<boolean>;
-  /** The operation's execution arguments, or the errors to answer on its id. */
-  begin(id: string, params: OperationParams): ExecutionArgs | readonly GraphQLError[];
-  /** The client has ended an operation, perhaps before it was set up. */
-  cancel(id: string): void;
-  send(data: string): Promise<void>;
-  /** Closes with a code and frees everything at once, though the client may take its time to read what is on its way. */
-  shut(code: number, reason: string): void;
-  /** Frees everything. Called on `shut` and when the connection is gone. */
-  dispose(): void;
-  /** Told when nothing runs on the socket any more. */
-  onIdle: (() => void) | null;
-  readonly isIdle: boolean;
-  readonly isClosing: boolean;
-  readonly flow: Flow;
-}
-
-export const createClientSocket = (ws: WebSocket, deps: SocketDeps, onDispose: () => void): ClientSocket => {
-  const { operations, mask, accounts, authentication, connections, limits, isDraining } = deps;
-  const tasks = new Map<string, Task>();
-  let subscriptions = 0;
-  let session: Session | null = null;
-  let release = (): void => {};
-  let farewell: NodeJS.Timeout | undefined;
-  let isClosing = false;
-  let isDisposed = false;
-
-  const flow = createFlow({
-    unsent: () => ws.bufferedAmount,
-    onSlow: () => socket.shut(CLOSE.tryAgain, 'slow reader'),
-    limits: limits.flow,
-  });
-
-  const finish = (id: string, task: Task): void => {
-    if (tasks.get(id) !== task) return;
-    tasks.delete(id);
-    if (task.operation.kind === 'subscription') subscriptions -= 1;
-    // After the protocol has said that the operation is complete.
-    if (tasks.size === 0) setImmediate(onQuiet);
-  };
-  const onQuiet = (): void => {
-    if (tasks.size > 0 || isDisposed) return;
-    if (session?.ended.aborted === true) socket.shut(CLOSE.credentialEnded, CREDENTIAL_ENDED);
-    socket.onIdle?.();
-  };
-  const onEnded = (): void => {
-    if (tasks.size === 0) socket.shut(CLOSE.credentialEnded, CREDENTIAL_ENDED);
-    else farewell = setTimeout(() => socket.shut(CLOSE.credentialEnded, CREDENTIAL_ENDED), limits.farewell);
-  };
-
-  const refusalOf = (kind: Operation['kind'] | null): DomainError | null => {
-    if (isDraining()) return unavailable('The server is shutting down. Connect again.');
-    if (session === null || session.ended.aborted) return unauthenticated(CREDENTIAL_ENDED);
-    if (kind === 'subscription' && subscriptions >= limits.subscriptions)
-      return rateLimited(`A socket carries at most ${limits.subscriptions} subscriptions.`, {
-        limit: limits.subscriptions,
-      });
-    if (kind !== null && kind !== 'subscription' && tasks.size - subscriptions >= limits.operations)
-      return rateLimited(`A socket carries at most ${limits.operations} operations at once.`, {
-        limit: limits.operations,
-      });
-    return null;
-  };
-
-  const paced = (id: string, task: Task, stream: PayloadStream, ended: () => void): PayloadStream => {
-    const end = (): void => {
-      ended();
-      finish(id, task);
-    };
-    return {
-      async next() {
-        await flow.ready();
-        const step = await stream.next();
-        if (step.done === true) end();
-        return step;
-      },
-      async return(value) {
-        task.controller.abort();
-        end();
-        return stream.return(value);
-      },
-      async throw(error) {
-        task.controller.abort();
-        end();
-        return stream.throw(error);
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
-  };
-
-  const run = async (id: string, task: Task): Promise<ExecutionResult | PayloadStream> => {
-    try {
-      await clearedInTime(task.caller.session);
-    } catch (error) {
-      finish(id, task);
-      return { errors: [mask.error(error, task.caller.requestId)] };
-    }
-    const { result, ended } = await accounts.run(task.operation, task.caller);
-    if (isStream(result)) return paced(id, task, result, ended);
-    finish(id, task);
-    return result;
-  };
-
-  const socket: ClientSocket = {
-    onIdle: null,
-    flow,
-    get isIdle() {
-      return tasks.size === 0;
-    },
-    get isClosing() {
-      return isClosing;
-    },
-    async connect(fields) {
-      try {
-        session = await authentication.openSession(presentedInFields(fields));
-      } catch (error) {
-        const { message, extensions } = mask.error(error, newRequestId());
-        const isFinal = error instanceof DomainError && !RETRYABLE.has(error.code);
-        socket.shut(
-          isFinal ? CLOSE.credentialEnded : CLOSE.tryAgain,
-          isFinal ? message : String(extensions.code),
-        );
-        return false;
-      }
-      const claim = isDisposed ? null : connections.claim(session.actor);
-      if (claim === null) {
-        session.close();
-        socket.shut(CLOSE.tryAgain, 'too many connections');
-        return false;
-      }
-      release = claim;
-      session.ended.addEventListener('abort', onEnded, { once: true });
-      if (session.ended.aborted) onEnded();
-      return !isClosing;
-    },
-    begin(id, params) {
-      const requestId = newRequestId();
-      const early = refusalOf(null);
-      if (early !== null || session === null) return [mask.error(early, requestId)];
-      const controller = new AbortController();
-      const caller: Caller = {
-        actor: session.actor,
-        session,
-        requestId,
-        transport: 'ws',
-        signal: controller.signal,
-        lastEventId: null,
-      };
-      const operation = operations.begin(params, caller);
-      const refused = isRefused(operation) ? null : refusalOf(operation.kind);
-      if (isRefused(operation) || refused !== null) {
-        const errors = isRefused(operation) ? operation.errors : [mask.error(refused, requestId)];
-        accounts.refused(caller, { errors });
-        return errors;
-      }
-      const task: Task = { operation, caller, controller };
-      tasks.set(id, task);
-      if (operation.kind === 'subscription') subscriptions += 1;
-      const { schema, document, operationName } = operation.args;
-      const contextValue: TaskContext = { run: () => run(id, task) };
-      return { schema, document, operationName: operationName ?? null, contextValue };
-    },
-    cancel(id) {
-      tasks.get(id)?.controller.abort();
-    },
-    send(data) {
-      const bytes = Buffer.byteLength(data);
-      return flow.send(bytes, (flushed) => ws.send(data, flushed));
-    },
-    shut(code, reason) {
-      if (isClosing) return;
-      isClosing = true;
-      ws.close(code, fitting(reason));
-      socket.dispose();
-    },
-    dispose() {
-      if (isDisposed) return;
-      isDisposed = true;
-      clearTimeout(farewell);
-      flow.close();
-      for (const { controller } of tasks.values()) controller.abort();
-      session?.ended.removeEventListener('abort', onEnded);
-      session?.close();
-      release();
-      onDispose();
-    },
-  };
-  return socket;
-};
-
 /** What graphql-ws carries from `begin` to its execution: the context of resolvers is made behind `run`. */
 interface TaskContext {
-  run(): Promise<ExecutionResult | PayloadStream>;
+  run: (() => Promise<ExecutionResult | PayloadStream>) | null;
 }
 
-export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResult | PayloadStream> =>
-  (contextValue as TaskContext).run();
+/**
+ * One client's socket: its credential, its operations, its pace. The protocol's messages are graphql-ws' business,
+ * which takes it for the socket it sends on. A class, as there are many thousands.
+ */
+export class ClientSocket implements Fed {
+  readonly protocol: string;
+  readonly flow: Flow;
+  /** A sign of life has come since the last ping. */
+  isAlive = true;
+  /** Told when nothing runs on the socket any more. */
+  onIdle: (() => void) | null = null;
+  /** Told once, when everything on the socket was freed. */
+  onDispose: (() => void) | null = null;
+  /** What graphql-ws does with a message. Rejects where it is none of the protocol's. */
+  receive: (message: string) => Promise<void> = () => Promise.resolve();
+  readonly #ws: WebSocket;
+  readonly #deps: SocketDeps;
+  readonly #tasks = new Map<string, Task>();
+  #subscriptions = 0;
+  #session: Session | null = null;
+  #release: Release | null = null;
+  #farewell: NodeJS.Timeout | null = null;
+  #isClosing = false;
+  #isDisposed = false;
 
-/** Milliseconds that an operation waits until it is known that its credential has not ended. */
-const CLEARED_WITHIN = 1_500;
-
-/** An open socket is no proof: what this process knows of endings must be fresh for each operation. */
-const clearedInTime = async (session: Session | null): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(unavailable('The credential cannot be checked now. Try again.')),
-      CLEARED_WITHIN,
-    );
-  });
-  try {
-    await Promise.race([session?.cleared(), late]);
-  } finally {
-    clearTimeout(timer);
+  constructor(ws: WebSocket, deps: SocketDeps) {
+    this.#ws = ws;
+    this.#deps = deps;
+    this.protocol = ws.protocol;
+    this.flow = new Flow(this, deps.limits.flow);
   }
+
+  get unsent(): number {
+    return this.#ws.bufferedAmount;
+  }
+
+  get isIdle(): boolean {
+    return this.#tasks.size === 0;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  onSlow(): void {
+    this.close(CLOSE.tryAgain, 'slow reader');
+  }
+
+  onMessage(receive: (message: string) => Promise<void>): void {
+    this.receive = receive;
+  }
+
+  send(data: string): Promise<void> {
+    return this.flow.send(Buffer.byteLength(data), (flushed) => this.#ws.send(data, flushed));
+  }
+
+  /** Says who it is. False: the socket is closing, for a reason that its close code tells. */
+  async connect(fields: Readonly<Record<string, unknown>> | undefined): Promise<boolean> {
+    const { authentication, connections, mask } = this.#deps;
+    let session: Session;
+    try {
+      session = await authentication.openSession(presentedInFields(fields));
+    } catch (error) {
+      const { message, extensions } = mask.error(error, newRequestId());
+      if (error instanceof DomainError && !RETRYABLE.has(error.code))
+        this.close(CLOSE.credentialEnded, message);
+      else this.close(CLOSE.tryAgain, String(extensions.code));
+      return false;
+    }
+    const release = this.#isDisposed ? null : connections.claim(session.actor);
+    if (release === null) {
+      session.close();
+      this.close(CLOSE.tryAgain, 'too many connections');
+      return false;
+    }
+    this.#session = session;
+    this.#release = release;
+    // Each stream on the socket listens too.
+    setMaxListeners(0, session.ended);
+    session.ended.addEventListener('abort', this, { once: true });
+    if (session.ended.aborted) this.handleEvent();
+    return !this.#isClosing;
+  }
+
+  /** The credential has ended. */
+  handleEvent(): void {
+    if (this.isIdle) this.close(CLOSE.credentialEnded, CREDENTIAL_ENDED);
+    else
+      this.#farewell = setTimeout(
+        () => this.close(CLOSE.credentialEnded, CREDENTIAL_ENDED),
+        this.#deps.limits.farewell,
+      );
+  }
+
+  /** The operation's execution arguments, or the errors to answer on its id. */
+  begin(id: string, params: OperationParams): ExecutionArgs | readonly GraphQLError[] {
+    const { operations, accounts, mask } = this.#deps;
+    const requestId = newRequestId();
+    const session = this.#session;
+    const early = this.#refusal(session);
+    if (early !== null || session === null) return [mask.error(early, requestId)];
+    const controller = new AbortController();
+    const { actor } = session;
+    const { signal } = controller;
+    const caller: Caller = { actor, session, requestId, transport: 'ws', signal, lastEventId: null };
+    const operation = operations.begin(params, caller);
+    const refused = isRefused(operation) ? null : this.#excess(operation.kind);
+    if (isRefused(operation) || refused !== null) {
+      const errors = isRefused(operation) ? operation.errors : [mask.error(refused, requestId)];
+      accounts.refused(caller, { errors });
+      return errors;
+    }
+    const task: Task = { kind: operation.kind, controller };
+    this.#tasks.set(id, task);
+    if (task.kind === 'subscription') this.#subscriptions += 1;
+    const { schema, document, operationName } = operation.args;
+    const contextValue: TaskContext = { run: () => this.#run(id, task, operation, caller) };
+    return { schema, document, operationName: operationName ?? null, contextValue };
+  }
+
+  /** The client has ended an operation, perhaps before it was set up. */
+  cancel(id: string): void {
+    this.#tasks.get(id)?.controller.abort();
+  }
+
+  /** Closes with a code and frees everything at once, though the client may take its time to read what is on its way. */
+  close(code = 1000, reason = ''): void {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    this.#ws.close(code, fitting(reason));
+    this.dispose();
+  }
+
+  /** Frees everything. To be called when the connection is gone. */
+  dispose(): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    if (this.#farewell !== null) clearTimeout(this.#farewell);
+    this.flow.close();
+    for (const { controller } of this.#tasks.values()) controller.abort();
+    this.#session?.ended.removeEventListener('abort', this);
+    this.#session?.close();
+    this.#release?.();
+    this.onDispose?.();
+  }
+
+  async #run(
+    id: string,
+    task: Task,
+    operation: Operation,
+    caller: Caller,
+  ): Promise<ExecutionResult | PayloadStream> {
+    const { accounts, mask } = this.#deps;
+    try {
+      await clearedInTime(caller.session);
+    } catch (error) {
+      this.#finish(id, task);
+      return { errors: [mask.error(error, caller.requestId)] };
+    }
+    const result = await accounts.run(operation, caller, (hasLeft) => {
+      if (hasLeft) task.controller.abort();
+      this.#finish(id, task);
+    });
+    if (isStream(result)) result.flow = this.flow;
+    else this.#finish(id, task);
+    return result;
+  }
+
+  #finish(id: string, task: Task): void {
+    if (this.#tasks.get(id) !== task) return;
+    this.#tasks.delete(id);
+    if (task.kind === 'subscription') this.#subscriptions -= 1;
+    // After the protocol has said that the operation is complete.
+    if (this.isIdle) setImmediate(() => this.#onQuiet());
+  }
+
+  #onQuiet(): void {
+    if (!this.isIdle || this.#isDisposed) return;
+    if (this.#session?.ended.aborted === true) this.close(CLOSE.credentialEnded, CREDENTIAL_ENDED);
+    this.onIdle?.();
+  }
+
+  #refusal(session: Session | null): DomainError | null {
+    if (this.#deps.isDraining()) return unavailable('The server is shutting down. Connect again.');
+    return session === null || session.ended.aborted ? unauthenticated(CREDENTIAL_ENDED) : null;
+  }
+
+  #excess(kind: OperationKind): DomainError | null {
+    const { limits } = this.#deps;
+    const isSubscription = kind === 'subscription';
+    const limit = isSubscription ? limits.subscriptions : limits.operations;
+    if ((isSubscription ? this.#subscriptions : this.#tasks.size - this.#subscriptions) < limit) return null;
+    const what = isSubscription ? 'subscriptions' : 'operations at once';
+    return rateLimited(`A socket carries at most ${limit} ${what}.`, { limit });
+  }
+}
+
+/** Runs what was begun, once; what lives as long as the subscription keeps nothing of it. */
+export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResult | PayloadStream> => {
+  const context = contextValue as TaskContext;
+  const { run } = context;
+  context.run = null;
+  if (run === null) throw new Error('An operation runs once.');
+  return run();
 };
 
 const CREDENTIAL_ENDED = 'The credential has ended. Connect again with a fresh one.';

@@ -63,8 +63,8 @@ export const createSseDoor = ({
       await writer.next(operation);
       return;
     }
-    const { result, ended } = await accounts.run(operation, caller);
-    if (isStream(result)) await pipe(writer, result).finally(ended);
+    const result = await accounts.run(operation, caller);
+    if (isStream(result)) await pipe(writer, result);
     else await writer.next(result);
   };
 
@@ -92,6 +92,7 @@ export const createSseDoor = ({
       };
       response.once('close', onClose);
       session.ended.addEventListener('abort', onEnded, { once: true });
+      if (session.ended.aborted) onEnded();
       const { actor } = session;
       const caller: Caller = {
         actor,
@@ -116,14 +117,9 @@ export const createSseDoor = ({
 
 /** Pulls a payload only when the one before it is on its way; ends the stream when the client has gone. */
 const pipe = async (writer: EventWriter, stream: PayloadStream): Promise<void> => {
-  const stop = (): void => {
-    stream.return(undefined).catch(() => {});
-  };
-  writer.onClose(stop);
-  for (;;) {
-    await writer.flow.ready();
-    const step = await stream.next();
-    if (step.done === true) return;
-    await writer.next(step.value);
-  }
+  stream.flow = writer.flow;
+  writer.onClose(() => {
+    stream.return().catch(() => {});
+  });
+  for await (const payload of stream) await writer.next(payload);
 };

@@ -3,6 +3,7 @@ import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
 import { LogGone } from '../shared/errors.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
+import type { Flow } from './flow.ts';
 
 /** What a subscription's source yields: the root field's object. */
 interface Delivery {
@@ -14,11 +15,10 @@ interface Delivery {
 /** `extensions.cursor`: where the client stands once it has this payload. */
 export type Payload = ExecutionResult;
 
-/** Payloads in order, pulled one at a time. `return` frees everything at once, also while a payload is awaited. */
-export type PayloadStream = AsyncGenerator<Payload, undefined>;
-
 /** A source that always has more must not keep everybody else from their turn. */
 const BURST = 32;
+
+const OVER: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 export interface StreamDeps {
   readonly createContext: CreateContext;
@@ -26,111 +26,142 @@ export interface StreamDeps {
 }
 
 /**
+ * Payloads in order, pulled one at a time; `return` frees everything at once, also while a payload is awaited.
+ *
  * Executes a subscription's operation for each event of its source: with a fresh context, so that no loader and no
  * right outlives an event, and lets nothing out that the session has not cleared. A payload that is held back is not
  * lost: the last one (`ended`) then carries the position of the last that went out.
  *
  * This is the place where one execution will serve many readers: the result depends on nothing of the socket's but
- * its caller's authority.
+ * its caller's authority. A class, as there is one for each of many thousand subscriptions.
  */
-export const createPayloadStream = (
-  source: AsyncIterable<unknown>,
-  args: ExecutionArgs,
-  caller: KnownCaller,
-  { createContext, mask }: StreamDeps,
-): PayloadStream => {
-  const events = source[Symbol.asyncIterator]();
-  let isDone = false;
-  let waiting: ((result: IteratorResult<Payload, undefined>) => void) | null = null;
+export class PayloadStream implements AsyncGenerator<Payload, undefined> {
+  /** The reader's pace: nothing is pulled while it is behind. */
+  flow: Flow | null = null;
+  /** Told once that the stream is over, and whether its reader left before its end. */
+  onOver: ((hasLeft: boolean) => void) | null = null;
+  readonly #events: AsyncIterator<unknown>;
+  readonly #args: ExecutionArgs;
+  readonly #caller: KnownCaller;
+  readonly #deps: StreamDeps;
+  #isOver = false;
+  #resolve: ((result: IteratorResult<Payload, undefined>) => void) | null = null;
   /** The position that the client knows, or the stream's start while it knows none. */
-  let reached: string | null = null;
-  let isBehind = false;
-  let pulled = 0;
+  #reached: string | null = null;
+  #isBehind = false;
+  #pulled = 0;
 
-  const finish = (): void => {
-    isDone = true;
-    waiting?.({ done: true, value: undefined });
-    waiting = null;
-  };
+  constructor(source: AsyncIterable<unknown>, args: ExecutionArgs, caller: KnownCaller, deps: StreamDeps) {
+    this.#events = source[Symbol.asyncIterator]();
+    this.#args = args;
+    this.#caller = caller;
+    this.#deps = deps;
+  }
 
-  const isCleared = async (): Promise<boolean> => {
-    if (caller.session === null) return true;
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  next(): Promise<IteratorResult<Payload, undefined>> {
+    return new Promise((resolve) => {
+      if (this.#isOver) {
+        resolve(OVER);
+        return;
+      }
+      this.#resolve = resolve;
+      this.#pull().then(resolve, (error: unknown) => {
+        const { mask } = this.#deps;
+        if (!this.#isOver)
+          resolve({ done: false, value: { errors: [mask.error(error, this.#caller.requestId)] } });
+        this.#finish(false);
+      });
+    });
+  }
+
+  async return(): Promise<IteratorResult<Payload, undefined>> {
+    this.#finish(true);
+    await this.#events.return?.();
+    return OVER;
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<Payload, undefined>> {
+    await this.return();
+    throw error;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async #pull(): Promise<IteratorResult<Payload, undefined>> {
+    for (;;) {
+      await this.flow?.ready();
+      this.#pulled += 1;
+      if (this.#pulled % BURST === 0) await setImmediate();
+      if (this.#isOver) return OVER;
+      const step = await this.#events.next();
+      if (step.done === true) break;
+      const payload = await this.#deliver(step.value);
+      if (payload !== null) return { done: false, value: payload };
+    }
+    this.#finish(false);
+    return OVER;
+  }
+
+  /** The payload of an event; null where it may not go out. */
+  async #deliver(event: unknown): Promise<Payload | null> {
+    const { cursor, ended } = deliveryOf(event);
+    const isLast = typeof ended === 'string';
+    const isMoved = isLast && this.#isBehind && this.#reached !== null;
+    const payload = await this.#execute(isMoved ? at(this.#reached, event) : event);
+    if (payload === null) return null;
+    if (isLast || (await this.#isCleared())) {
+      if (typeof cursor === 'string' && !this.#isBehind && !this.#isOver) {
+        this.#reached = cursor;
+        this.#caller.session?.issued(cursor);
+      }
+      return payload;
+    }
+    this.#reached ??= cursor ?? null;
+    this.#isBehind = true;
+    return null;
+  }
+
+  /** Null where the operation met the deletion of what it reads: the source then says that it ended. */
+  async #execute(event: unknown): Promise<Payload | null> {
+    const { createContext, mask } = this.#deps;
+    const contextValue = createContext(asOfNow(this.#caller));
+    const result = await execute({ ...this.#args, rootValue: event, contextValue });
+    if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
+    const { cursor } = deliveryOf(event);
+    const masked = mask.result(result, this.#caller.requestId);
+    return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
+  }
+
+  async #isCleared(): Promise<boolean> {
+    const { session } = this.#caller;
+    if (session === null) return true;
     try {
-      await caller.session.cleared();
+      await session.cleared();
       return true;
     } catch {
       return false;
     }
-  };
+  }
 
-  /** Null where the operation met the deletion of what it reads: the source then says that it ended. */
-  const payloadOf = async (event: unknown): Promise<Payload | null> => {
-    const contextValue = createContext(asOfNow(caller));
-    const result = await execute({ ...args, rootValue: event, contextValue });
-    if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
-    const { cursor } = deliveryOf(event);
-    const masked = mask.result(result, caller.requestId);
-    return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
-  };
-
-  const next = async (): Promise<IteratorResult<Payload, undefined>> => {
-    while (!isDone) {
-      pulled += 1;
-      if (pulled % BURST === 0) await setImmediate();
-      const step = await events.next();
-      if (step.done === true) break;
-      const { cursor, ended } = deliveryOf(step.value);
-      const isLast = typeof ended === 'string';
-      const event = isLast && isBehind && reached !== null ? at(reached, step.value) : step.value;
-      const payload = await payloadOf(event);
-      if (payload === null) continue;
-      if (isLast || (await isCleared())) {
-        if (isDone) break;
-        if (typeof cursor === 'string' && !isBehind) {
-          reached = cursor;
-          caller.session?.issued(cursor);
-        }
-        return { done: false, value: payload };
-      }
-      reached ??= cursor ?? null;
-      isBehind = true;
-    }
-    finish();
-    return { done: true, value: undefined };
-  };
-
-  return {
-    next: () =>
-      new Promise((resolve) => {
-        if (isDone) {
-          resolve({ done: true, value: undefined });
-          return;
-        }
-        waiting = resolve;
-        next().then(resolve, (error: unknown) => {
-          if (!isDone) resolve({ done: false, value: { errors: [mask.error(error, caller.requestId)] } });
-          finish();
-        });
-      }),
-    async return() {
-      finish();
-      await events.return?.();
-      return { done: true, value: undefined };
-    },
-    async throw(error) {
-      finish();
-      await events.return?.();
-      throw error;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
-};
+  #finish(hasLeft: boolean): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#resolve?.(OVER);
+    this.#resolve = null;
+    this.onOver?.(hasLeft);
+    this.onOver = null;
+  }
+}
 
 const deliveryOf = (event: unknown): Delivery =>
   typeof event === 'object' && event !== null ? (event as Delivery) : {};
 
 /** The same delivery, said to stand at `cursor`. */
-const at = (cursor: string, event: unknown): unknown =>
+const at = (cursor: string | null, event: unknown): unknown =>
   Object.assign(Object.create(Object.getPrototypeOf(event)), event, { cursor });

@@ -1,23 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols, makeServer } from 'graphql-ws';
-import { type WebSocket, WebSocketServer } from 'ws';
-import type { Connections } from '../http/connections.ts';
+import { type RawData, type WebSocket, WebSocketServer } from 'ws';
+import type { Connections, Release } from '../http/connections.ts';
 import { refuseUpgrade, type UpgradeRoute } from '../http/listener.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { newRequestId } from '../http/requestId.ts';
 import { tooLarge } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { FLOW_LIMITS } from './flow.ts';
-import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
-import {
-  CLOSE,
-  type ClientSocket,
-  createClientSocket,
-  runTask,
-  type SocketDeps,
-  type SocketLimits,
-} from './socket.ts';
+import { createHeartbeat } from './heartbeat.ts';
+import { CLOSE, ClientSocket, runTask, type SocketDeps, type SocketLimits } from './socket.ts';
 
 export interface WebSocketLimits extends SocketLimits {
   /** Bytes of one message. One up to twice as long fails alone, on its operation's id; a longer one closes with 1009. */
@@ -72,14 +65,12 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
     maxPayload: 2 * limits.message,
     handleProtocols,
   });
-  const protocol = makeServer<
-    Record<string, unknown>,
-    { readonly client: ClientSocket; readonly greeted: () => void }
-  >({
+  const protocol = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.init,
     async onConnect({ connectionParams, extra }) {
       const isIn = await extra.client.connect(connectionParams);
       extra.greeted();
+      extra.greeted = nothing;
       return isIn;
     },
     onSubscribe: ({ extra }, id, payload) => extra.client.begin(id, payload),
@@ -87,68 +78,73 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
     subscribe: runTask,
   });
 
-  const open = (ws: WebSocket, raw: Duplex, greeted: () => void): void => {
+  const open = (ws: WebSocket, raw: Duplex, known: Release): void => {
     metrics.socketOpened();
-    const client = createClientSocket(ws, deps, () => {
-      sockets.delete(client);
-      void closed(1005, '').catch(report);
-    });
-    const report = (error: unknown): void => {
-      log.error({ err: error }, 'unexpected error on a socket');
-      client.shut(1011, 'internal error');
-    };
+    const client = new ClientSocket(ws, deps);
+    const watched = { ws, client };
     const stopCounting = countGreeting(raw, limits.greeting, () =>
-      client.shut(CLOSE.tooBig, 'greeting too long'),
+      client.close(CLOSE.tooBig, 'greeting too long'),
     );
-    let onMessage = (_: string): Promise<void> => Promise.resolve();
-    const closed = protocol.opened(
-      {
-        protocol: ws.protocol,
-        send: client.send,
-        close: (code = 1000, reason = '') => client.shut(code, reason),
-        onMessage(listener) {
-          onMessage = listener;
-        },
+    const extra: Extra = {
+      client,
+      greeted: () => {
+        stopCounting();
+        raw.off('close', known);
+        known();
       },
-      {
-        client,
-        greeted: () => {
-          stopCounting();
-          greeted();
-        },
-      },
-    );
+    };
+    const closed = protocol.opened(client, extra);
+    client.onDispose = () => {
+      sockets.delete(client);
+      closed(1005, '').catch(report);
+    };
     sockets.add(client);
-    ws.on('error', () => ws.terminate());
+    heartbeat.watch(watched);
+    const heard = (): void => {
+      client.isAlive = true;
+    };
+    ws.on('pong', heard).on('ping', heard).on('error', ws.terminate);
     ws.on('close', () => {
       metrics.socketClosed();
-      greeted();
-      beat.stop();
+      heartbeat.forget(watched);
       client.dispose();
     });
-    const beat: Heartbeat = heartbeat.watch(ws, () => !client.isClosing && !client.flow.isStalled);
     ws.on('message', (data, isBinary) => {
-      beat.heard();
-      if (client.isClosing) return;
-      if (isBinary || !Buffer.isBuffer(data)) client.shut(CLOSE.badMessage, 'messages are JSON text');
-      else if (data.length > limits.message) refuseMessage(client, data);
-      else {
-        const text = data.toString();
-        cancelEarly(client, text);
-        onMessage(text).catch((error: unknown) => {
-          if (error instanceof Error && error.message.startsWith('Unexpected message'))
-            client.shut(CLOSE.badMessage, 'unexpected message');
-          else report(error);
-        });
-      }
+      client.isAlive = true;
+      if (!client.isClosing) onMessage(client, data, isBinary);
     });
-    if (isDraining()) client.shut(CLOSE.restart, RESTART);
+    if (isDraining()) client.close(CLOSE.restart, RESTART);
+  };
+
+  const report = (error: unknown): void => {
+    log.error({ err: error }, 'unexpected error on a socket');
+  };
+
+  const onMessage = (client: ClientSocket, data: RawData, isBinary: boolean): void => {
+    if (isBinary || !Buffer.isBuffer(data)) {
+      client.close(CLOSE.badMessage, 'messages are JSON text');
+      return;
+    }
+    if (data.length > limits.message) {
+      refuseMessage(client, data);
+      return;
+    }
+    const text = data.toString();
+    cancelEarly(client, text);
+    client.receive(text).catch((error: unknown) => {
+      if (error instanceof Error && error.message.startsWith('Unexpected message')) {
+        client.close(CLOSE.badMessage, 'unexpected message');
+        return;
+      }
+      report(error);
+      client.close(1011, 'internal error');
+    });
   };
 
   const refuseMessage = (client: ClientSocket, data: Buffer): void => {
     const id = SUBSCRIBE_ID.exec(data.toString('utf8', 0, 512))?.[1];
     if (id === undefined) {
-      client.shut(CLOSE.tooBig, 'message too long');
+      client.close(CLOSE.tooBig, 'message too long');
       return;
     }
     const error = mask.error(tooLarge('message', limits.message), newRequestId());
@@ -178,7 +174,7 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
     },
     close() {
       heartbeat.close();
-      for (const client of sockets) client.shut(CLOSE.restart, RESTART);
+      for (const client of sockets) client.close(CLOSE.restart, RESTART);
       const left = setTimeout(() => {
         for (const ws of transport.clients) ws.terminate();
       }, limits.farewell);
@@ -186,6 +182,15 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
     },
   };
 };
+
+/** What graphql-ws keeps for a socket. */
+interface Extra {
+  readonly client: ClientSocket;
+  /** To be called once it is known who it is, or that it may not come in. */
+  greeted: () => void;
+}
+
+const nothing = (): void => {};
 
 const RESTART = 'the server restarts';
 /** The id of a subscribe message, as clients write it, without what would need escaping. */
@@ -203,7 +208,7 @@ const tellRestart = (
       clearTimeout(turn);
       clearTimeout(deadline);
       client.onIdle = null;
-      client.shut(CLOSE.restart, RESTART);
+      client.close(CLOSE.restart, RESTART);
       resolve();
     };
     const wasIdle = client.isIdle;

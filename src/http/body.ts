@@ -73,6 +73,8 @@ export const utf8 = (body: Buffer): string | null => (isUtf8(body) ? body.toStri
 
 /** Whether the content type is JSON in UTF-8, uncompressed. */
 export const isJson = ({ headers }: IncomingMessage): boolean => {
+  if (headers['content-type'] === 'application/json' && headers['content-encoding'] === undefined)
+    return true;
   const [type, ...parameters] = (headers['content-type'] ?? '')
     .split(';')
     .map((part) => part.trim().toLowerCase());

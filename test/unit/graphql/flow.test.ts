@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { createFlow } from '../../../src/graphql/flow.ts';
+import { Flow } from '../../../src/graphql/flow.ts';
 
 const LIMITS = { pause: 10, most: 40, patience: 1_000 };
 
@@ -8,13 +8,17 @@ const createPipe = (limits = LIMITS) => {
   const flying: { bytes: number; flushed: (error?: Error | null) => void }[] = [];
   const written: string[] = [];
   let slow = 0;
-  const flow = createFlow({
-    unsent: () => flying.reduce((sum, { bytes }) => sum + bytes, 0),
-    onSlow: () => {
-      slow += 1;
+  const flow = new Flow(
+    {
+      get unsent() {
+        return flying.reduce((sum, { bytes }) => sum + bytes, 0);
+      },
+      onSlow: () => {
+        slow += 1;
+      },
     },
     limits,
-  });
+  );
   return {
     flow,
     written,
