@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, createTenant, type Tenant } from '../support/app.ts';
+import { type Proxied, startBehindProxy } from '../support/behindProxy.ts';
+
+const WINDOWS = 100;
+
+let proxied: Proxied;
+let tenant: Tenant;
+let threadId: string;
+/** Of some events of the thread, first to last. */
+let cursors: string[];
+
+const tokenOf = (handle: string): string => tenant.participants[handle]?.token ?? '';
+const idOf = (handle: string): string => tenant.participants[handle]?.id ?? '';
+
+const must = async <Data>(answer: Promise<Answer<Data>>): Promise<Data> => {
+  const { data, errors } = await answer;
+  expect(errors).toBeUndefined();
+  if (!data) throw new Error('No data.');
+  return data;
+};
+
+const POST = /* GraphQL */ `
+  mutation ($id: ID!, $key: String) {
+    postMessage(input: { threadId: $id, content: "Hello", idempotencyKey: $key }) { message { id seq } cursor }
+  }`;
+const CHANGE = (field: string) => /* GraphQL */ `
+  mutation ($id: ID!, $participantId: ID!) {
+    ${field}(input: { threadId: $id, participantId: $participantId }) { cursor }
+  }`;
+
+interface Posted {
+  readonly postMessage: {
+    readonly message: { readonly id: string; readonly seq: number };
+    readonly cursor: string;
+  };
+}
+
+/** `often` comes and goes a hundred times while two others talk and take back; `steady` stays and never acknowledges. */
+beforeAll(async () => {
+  proxied = await startBehindProxy();
+  const { server } = proxied;
+  tenant = await createTenant(server, { steady: 'HUMAN', often: 'AGENT', talker: 'UNIT' });
+  const opened = await must(
+    server.graphql<{ openThread: { thread: { id: string } } }>(
+      tenant.apiKey,
+      'mutation ($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
+      { ids: ['steady', 'often', 'talker'].map(idOf) },
+    ),
+  );
+  threadId = opened.openThread.thread.id;
+  cursors = [];
+  for (let window = 1; window <= WINDOWS; window++) {
+    for (const sender of ['talker', 'often', 'talker']) {
+      const { postMessage } = await must(server.graphql<Posted>(tokenOf(sender), POST, { id: threadId }));
+      cursors.push(postMessage.cursor);
+      if (window % 3 === 0)
+        await must(
+          server.graphql(
+            tokenOf(sender),
+            'mutation ($id: ID!) { retractMessage(input: { messageId: $id, reason: "no" }) { cursor } }',
+            { id: postMessage.message.id },
+          ),
+        );
+    }
+    if (window === WINDOWS) break;
+    for (const field of ['removeParticipant', 'readdParticipant'])
+      await must(
+        server.graphql(tenant.apiKey, CHANGE(field), { id: threadId, participantId: idOf('often') }),
+      );
+  }
+});
+afterAll(() => proxied[Symbol.asyncDispose]());
+
+describe('an append', () => {
+  test.each(['steady', 'talker'])('by %s is one statement once its credential is known', async (sender) => {
+    const { server, during } = proxied;
+    await must(server.graphql(tokenOf(sender), POST, { id: threadId }));
+    for (const key of [undefined, 'a key', 'a key']) {
+      const ran = await during(() => must(server.graphql(tokenOf(sender), POST, { id: threadId, key })));
+      expect(ran).toEqual(['append_message']);
+    }
+  });
+});
+
+const PAGE = /* GraphQL */ `
+  query ($id: ID!, $first: Int, $after: Cursor, $last: Int, $before: Cursor, $types: [TimelineEventType!]) {
+    thread(id: $id) {
+      unreadCount
+      timeline {
+        end
+        events(first: $first, after: $after, last: $last, before: $before, types: $types) {
+          nodes {
+            id
+            ... on Message { content sender { handle displayName } isRetracted retraction { reason } }
+            ... on Retraction { reason actor { handle } message { id content } }
+          }
+          pageInfo { hasNextPage hasPreviousPage }
+        }
+      }
+    }
+  }`;
+
+describe('a page of 50 with senders and retractions', () => {
+  test.each([
+    ['a viewer with one window', 'steady'],
+    ['a viewer with a hundred windows', 'often'],
+  ])('is at most 5 statements for %s, wherever it begins', async (_, viewer) => {
+    const { server, during } = proxied;
+    const middle = cursors[Math.floor(cursors.length / 2)];
+    const counts = new Set<number>();
+    for (const types of [undefined, ['RETRACTION'], ['MESSAGE', 'RETRACTION']])
+      for (const range of [
+        { first: 50 },
+        { first: 50, after: middle },
+        { last: 50, before: middle },
+        { last: 50 },
+      ]) {
+        const read = () => must(server.graphql(tokenOf(viewer), PAGE, { id: threadId, types, ...range }));
+        await read();
+        const ran = await during(read);
+        expect(ran.length, ran.join('\n')).toBeLessThanOrEqual(5);
+        counts.add(ran.length);
+      }
+    expect(Math.max(...counts)).toBeGreaterThan(1);
+  });
+
+  test('is as many statements for the user, as itself and as another', async () => {
+    const { server, during } = proxied;
+    for (const headers of [{}, { 'x-act-as': idOf('often') }]) {
+      const read = () => must(server.graphql(tenant.apiKey, PAGE, { id: threadId, last: 50 }, headers));
+      await read();
+      expect((await during(read)).length).toBeLessThanOrEqual(5);
+    }
+  });
+});
+
+test('unreadCount is one statement, acknowledged or not', async () => {
+  const { server, during } = proxied;
+  for (const viewer of ['steady', 'often']) {
+    const read = () =>
+      must(
+        server.graphql(tokenOf(viewer), 'query ($id: ID!) { thread(id: $id) { unreadCount } }', {
+          id: threadId,
+        }),
+      );
+    await read();
+    expect(await during(read)).toEqual(['looks']);
+  }
+});
+
+test('a list of threads with their last words is a few statements, however long it is', async () => {
+  const { server, during } = proxied;
+  const read = () =>
+    must(
+      server.graphql(
+        tokenOf('often'),
+        '{ threads { nodes { id unreadCount updatedAt lastMessage { content sender { handle } } lastEvent { id } participants { state } } } }',
+      ),
+    );
+  await read();
+  const ran = await during(read);
+  expect(ran.length, ran.join('\n')).toBeLessThanOrEqual(5);
+});
