@@ -4,11 +4,14 @@ export interface Line {
   readonly port: number;
   /** Resets every connection that is open now, on both ends. */
   cut(): void;
+  /** Where new connections lead from now on, as behind a load balancer. */
+  lead(target: number): void;
   close(): void;
 }
 
 /** A port that leads to another one, with a pair of scissors. */
-export const openLine = async (target: number): Promise<Line> => {
+export const openLine = async (first: number): Promise<Line> => {
+  let target = first;
   const open = new Set<Socket>();
   const keep = (socket: Socket, other: Socket) => {
     open.add(socket);
@@ -32,6 +35,9 @@ export const openLine = async (target: number): Promise<Line> => {
   return {
     port: (server.address() as AddressInfo).port,
     cut,
+    lead(next) {
+      target = next;
+    },
     close() {
       server.close();
       cut();
