@@ -35,7 +35,7 @@ export const send = (
   response.end(method === 'HEAD' || status === 204 ? undefined : body);
 };
 
-export const JSON_TYPE = 'application/json; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 export const sendJson = (exchange: Exchange, status: number, body: unknown, headers: Headers = {}): void =>
   send(exchange, status, { 'content-type': JSON_TYPE, ...headers }, JSON.stringify(body));
