@@ -61,7 +61,7 @@ export const createApp = async (config: Config): Promise<App> => {
     allowedOrigins: config.allowedOrigins,
     isSchemaOpen: config.openIntrospection,
     suggestions: config.openIntrospection,
-    trustProxy: config.trustProxy > 0,
+    trustedProxies: config.trustProxy,
     page: graphiql === null ? null : (exchange) => graphiql.servePage(exchange),
     routes: graphiql === null ? [] : [graphiql],
     limits: limitsOf(config),

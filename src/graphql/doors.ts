@@ -29,8 +29,8 @@ export interface DoorsOptions {
   readonly isSchemaOpen: boolean;
   /** Whether "Did you mean …?" may tell of names in the schema. */
   readonly suggestions: boolean;
-  /** Whether `X-Forwarded-For` says where a client is: only behind a proxy that sets it. */
-  readonly trustProxy: boolean;
+  /** How many proxies in front add to `X-Forwarded-For`: the client's address is the one that the outermost saw. */
+  readonly trustedProxies: number;
   /** What a browser that opens `/graphql` gets; null where there is no page. */
   readonly page: ((exchange: Exchange) => Promise<void> | void) | null;
   /** What else is served. */
@@ -87,7 +87,7 @@ export const createDoors = (options: DoorsOptions): Doors => {
   const sockets = createWebSocketDoor({
     ...shared,
     limits: webSocket,
-    addressOf: addressOf(options.trustProxy),
+    addressOf: addressOf(options.trustedProxies),
   });
   const door = createDoor({
     ...options,
@@ -142,12 +142,13 @@ const listening = (listener: Server, port: number, host?: string): Promise<numbe
     });
   });
 
-/** Behind a proxy, the address that the nearest one saw. */
+/** What stands further left in the header than the trusted proxies wrote is the client's own word. */
 const addressOf =
-  (trustProxy: boolean) =>
+  (trustedProxies: number) =>
   ({ headers, socket }: IncomingMessage): string => {
     const forwarded = headers['x-forwarded-for'];
-    const last =
-      typeof forwarded === 'string' && trustProxy ? forwarded.split(',').at(-1)?.trim() : undefined;
-    return last ?? socket.remoteAddress ?? 'unknown';
+    const addresses = typeof forwarded === 'string' ? forwarded.split(',') : [];
+    const address =
+      trustedProxies === 0 ? undefined : addresses.at(-Math.min(trustedProxies, addresses.length))?.trim();
+    return address ?? socket.remoteAddress ?? 'unknown';
   };

@@ -270,6 +270,15 @@ describe('the socket', () => {
     await connect();
   });
 
+  test('behind a proxy counts against the address that the outermost trusted one saw', async () => {
+    const connections = { perCredential: 100, perUser: 100, unknownPerAddress: 1 };
+    await reopen({ trustedProxies: 2, limits: { connections } });
+    const from = (forwarded: string) => connect({ headers: { 'x-forwarded-for': forwarded } });
+    await from('6.6.6.6, 10.0.0.1, 10.9.9.9');
+    await expect(from('7.7.7.7, 10.0.0.1, 10.9.9.9')).rejects.toThrow('429');
+    await from('7.7.7.7, 10.0.0.2, 10.9.9.9');
+  });
+
   test('ends a connection whose other end has gone silent', async () => {
     await reopen({ limits: { webSocket: { heartbeat: 60 } } });
     const alive = await connected();

@@ -33,7 +33,7 @@ export const openTestDoors = async ({ limits, ...options }: TestOptions = {}) =>
     allowedOrigins: ['https://app.example'],
     isSchemaOpen: true,
     suggestions: true,
-    trustProxy: false,
+    trustedProxies: 0,
     page: null,
     ...options,
     limits: { ...limits, webSocket: { ...WEBSOCKET_LIMITS, ...limits?.webSocket } },

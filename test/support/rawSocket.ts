@@ -10,7 +10,11 @@ export interface RawMessage {
 /** A client that speaks graphql-transport-ws by hand, so that a test sees each message and each close code. */
 export const openRawSocket = async (
   url: string,
-  options: { readonly origin?: string; readonly protocol?: string } = {},
+  options: {
+    readonly origin?: string;
+    readonly protocol?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+  } = {},
 ) => {
   const { protocol = 'graphql-transport-ws', ...rest } = options;
   const ws = new WebSocket(url, protocol, { ...rest, perMessageDeflate: true });
