@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // Plain Node, without any package: these run before node_modules exist.
@@ -36,7 +36,12 @@ export const execute = (program, args, { quiet = false, env = {}, output = 'stde
     const shown = output === 'all' ? 'inherit' : ['ignore', 2, 2];
     const child = spawn(program, args, {
       cwd: ROOT,
-      env: { ...process.env, ...env },
+      // As npm would have it: tools find each other, also when a script was started without npm.
+      env: {
+        ...process.env,
+        PATH: `${join(ROOT, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`,
+        ...env,
+      },
       stdio: quiet ? ['ignore', 'pipe', 'pipe'] : shown,
     });
     let text = '';
