@@ -26,9 +26,12 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** The only wiring: storage → live → services → doors. Nothing listens yet when it resolves. */
-export const createApp = async (config: Config): Promise<App> => {
-  const stores = await openStores(config);
+/**
+ * The only wiring: storage → live → services → doors. Nothing listens yet when it resolves. Aborted by `signal` while
+ * the stores are opened it throws, with nothing left behind.
+ */
+export const createApp = async (config: Config, signal?: AbortSignal): Promise<App> => {
+  const stores = await openStores(config, signal);
   const { database, redis } = stores;
   const bus = createRedisBus({ commands: redis.commands, subscriber: redis.subscriber, log });
   const hub = createHub({ bus, log });

@@ -1,9 +1,22 @@
-import { createApp } from './app.ts';
+import { type App, createApp } from './app.ts';
 import { readConfig } from './config.ts';
 import { log, setLogLevel } from './shared/log.ts';
 import { withoutDetails } from './startFailure.ts';
 
 const isLoopback = (host: string): boolean => ['localhost', '::1'].includes(host) || host.startsWith('127.');
+
+/** Takes requests and says where; on the first start also what there is to look at. */
+const announce = async (app: App, host: string): Promise<void> => {
+  const { url } = await app.listen();
+  console.log(`Threadpad listens on ${url}`);
+  if (app.example === null) return;
+  const { apiKey, threadId } = app.example;
+  console.log(
+    `An example was made: a user, two participants and their thread. The API key, shown once: ${apiKey}`,
+  );
+  // The fragment stays in the browser. A link with a key in it is for this machine only.
+  if (isLoopback(host)) console.log(`Explore it in GraphiQL: ${url}#key=${apiKey}&thread=${threadId}`);
+};
 
 const fail = (error: unknown): never => {
   console.error(withoutDetails(error));
@@ -15,7 +28,8 @@ process.on('unhandledRejection', (error) => log.error({ err: error }, 'A rejecti
 try {
   const config = readConfig();
   setLogLevel(config.logLevel);
-  const app = await createApp(config);
+  const interrupted = new AbortController();
+  const starting = createApp(config, interrupted.signal);
   let stopping = false;
   const stop = async (signal: string): Promise<void> => {
     // Ctrl-C reaches npm and this process: the second one is the same wish.
@@ -26,22 +40,18 @@ try {
       log.error('Not everything ended in time.');
       process.exit(1);
     }, config.shutdownSeconds * 1_000).unref();
-    await app.close();
+    interrupted.abort(new Error('Interrupted while starting.'));
+    // Also in the middle of a start: what that has begun is ended in order.
+    const started = await starting.catch(() => undefined);
+    await started?.close();
     process.exit(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
     process.on(signal, () => void stop(signal).catch(fail));
-  const { url } = await app.listen();
-  console.log(`Threadpad listens on ${url}`);
-  if (app.example !== null) {
-    const { apiKey, threadId } = app.example;
-    console.log(
-      `An example was made: a user, two participants and their thread. The API key, shown once: ${apiKey}`,
-    );
-    // The fragment stays in the browser. A link with a key in it is for this machine only.
-    if (isLoopback(config.host))
-      console.log(`Explore it in GraphiQL: ${url}#key=${apiKey}&thread=${threadId}`);
-  }
+  const app = await starting.catch((error: unknown) => {
+    if (!stopping) throw error;
+  });
+  if (!stopping && app !== undefined) await announce(app, config.host);
 } catch (error) {
   fail(error);
 }

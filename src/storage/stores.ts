@@ -28,25 +28,41 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-/** Opens the stores; throws, with everything closed again, when the database cannot be had or migrated. */
-export const openStores = async (options: StoreOptions): Promise<Stores> => {
-  const { databaseUrl, databasePoolSize, redisUrl, dataDir } = options;
-  const opened: (() => Promise<void>)[] = [];
+/**
+ * Opens the stores; throws, with everything closed again, when one cannot be had or the database not migrated. When
+ * `signal` is aborted meanwhile it throws at once: the private Redis is ended, the embedded database left as
+ * it is, which does it no harm.
+ */
+export const openStores = async (options: StoreOptions, signal?: AbortSignal): Promise<Stores> => {
+  const { databaseUrl, databasePoolSize, dataDir } = options;
+  const own = options.redisUrl === null ? startPrivateRedis(join(dataDir, 'redis')) : undefined;
+  const opening = {
+    own,
+    database:
+      databaseUrl === null
+        ? openEmbedded(join(dataDir, 'postgres'))
+        : openPostgres(databaseUrl, { poolSize: databasePoolSize }),
+    redis: own === undefined ? openRedis(options.redisUrl ?? '') : own.then(({ url }) => openRedis(url)),
+  };
+  /** The private Redis last. */
   const close = async (): Promise<void> => {
-    for (const end of opened.splice(0).reverse()) await end();
+    for (const end of [
+      opening.database.then((database) => database.close()),
+      opening.redis.then((redis) => redis.close()),
+    ])
+      await end.catch(() => undefined);
+    await opening.own?.then((redis) => redis.stop()).catch(() => undefined);
   };
   try {
-    const own = redisUrl === null ? await startPrivateRedis(join(dataDir, 'redis')) : undefined;
-    if (own !== undefined) opened.push(() => own.stop());
-    const database =
-      databaseUrl === null
-        ? await openEmbedded(join(dataDir, 'postgres'))
-        : await openPostgres(databaseUrl, { poolSize: databasePoolSize });
-    opened.push(() => database.close());
-    await migrate(database);
-    const redis = await openRedis(redisUrl ?? own?.url ?? '');
-    opened.push(() => redis.close());
-    if (own !== undefined) superviseRedis(own, redis);
+    const ready = Promise.all([
+      opening.database.then(async (opened) => {
+        await migrate(opened);
+        return opened;
+      }),
+      opening.redis,
+    ]);
+    const [database, redis] = await (signal === undefined ? ready : unlessAborted(ready, signal));
+    if (own !== undefined) superviseRedis(await own, redis);
     return {
       database,
       redis,
@@ -55,10 +71,19 @@ export const openStores = async (options: StoreOptions): Promise<Stores> => {
       close,
     };
   } catch (error) {
-    await close();
+    if (signal?.aborted === true) await opening.own?.then((redis) => redis.stop());
+    else await close();
     throw error;
   }
 };
+
+const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 
 /** A private Redis that was killed is started again: nobody else would. */
 const superviseRedis = (own: PrivateRedis, redis: RedisConnections): void => {
