@@ -6,7 +6,7 @@ export class ReplayError extends Error {
 }
 
 const KINDS = ['HUMAN', 'AGENT', 'UNIT'] as const;
-export type Kind = (typeof KINDS)[number];
+type Kind = (typeof KINDS)[number];
 
 const who = z.string().min(1);
 const text = z.string();

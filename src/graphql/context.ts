@@ -20,5 +20,3 @@ export interface GraphQLContext {
   /** Batches and one look per operation. Each mutation field starts afresh: `loaders` is replaced then. */
   loaders: Loaders;
 }
-
-export type ContextInit = Omit<GraphQLContext, 'services' | 'loaders'>;

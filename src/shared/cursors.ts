@@ -15,7 +15,7 @@ export interface TimelinePosition {
 const TAG_LENGTH = 6;
 const START_TAG = '0'.repeat(TAG_LENGTH);
 
-export const timelineTag = (eventId: string): string => eventId.slice(-TAG_LENGTH);
+const timelineTag = (eventId: string): string => eventId.slice(-TAG_LENGTH);
 
 /** The opaque cursor of the event `eventId` at `seq`; of the start where `seq` is 0. */
 export const timelineCursor = (threadId: string, seq: number, eventId: string | null): string => {

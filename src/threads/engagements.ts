@@ -66,8 +66,6 @@ const FORWARD = list('DESC');
 const INVERTED = list('ASC');
 const OF_THREAD = statement<EngagementRow>('engagement_of_thread', `${SELECT} WHERE $3 = ANY (thread_ids)`);
 
-export type Engagements = ReturnType<typeof createEngagements>;
-
 export const createEngagements = ({ database }: { database: Database }) => {
   const ofThread = async (
     ownerId: string,

@@ -35,8 +35,6 @@ export interface FollowThreadsOptions {
   readonly draining: AbortSignal;
 }
 
-export type FollowThreads = ReturnType<typeof createFollowThreads>;
-
 /**
  * Tells a viewer which of its threads changed. State, not a log: changes of one thread within a second are told as one,
  * and what is missed while the stream is broken is read from the list again. It is woken by what goes through the

@@ -52,8 +52,6 @@ const STATEMENTS = {
   },
 } as const;
 
-export type ThreadLists = ReturnType<typeof createThreadLists>;
-
 export const createThreadLists = ({ database }: { database: Database }) => ({
   /** Threads with something visible later than `activity` (microseconds since 1970), at most 200, the latest first. */
   changedSince: (ownerId: string, viewerId: string | null, activity: bigint): Promise<Look[]> =>

@@ -238,7 +238,7 @@ builder.queryFields((t) => ({
   }),
 }));
 
-export const findThread = (
+const findThread = (
   context: GraphQLContext,
   id: string,
   as: string | null | undefined,

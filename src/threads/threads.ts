@@ -66,8 +66,6 @@ const DELETE = statement<{ members: string[] }>(
   'SELECT delete_thread($1, $2, $3, $4) AS members',
 );
 
-export type Threads = ReturnType<typeof createThreads>;
-
 export const createThreads = ({
   database,
   announce,

@@ -30,8 +30,6 @@ export interface FollowInput {
   readonly types?: readonly TimelineEventType[] | null | undefined;
 }
 
-export type FollowTimeline = ReturnType<typeof createFollowTimeline>;
-
 /**
  * Follows a thread as one viewer: every event it may see, once, in order, from a cursor on, until the client goes,
  * the thread is deleted, the credential ends or the process drains. The first payload comes at once and carries no event.

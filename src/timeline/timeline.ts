@@ -60,8 +60,6 @@ const RETRACT = statement<TimelineRow>(
 );
 const ACKNOWLEDGE = statement('acknowledge', 'SELECT acknowledge($1, $2, $3, $4, $5)');
 
-export type Timeline = ReturnType<typeof createTimeline>;
-
 export const createTimeline = ({
   database,
   announce,

@@ -2,13 +2,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { type Database, statement } from '../../src/storage/database.ts';
 import { openPostgres } from '../../src/storage/postgres.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { type Proxy, startProxy } from '../support/proxy.ts';
+import { startProxy, type Proxy as TcpLine } from '../support/proxy.ts';
 
 const ONE = statement<{ one: number }>('one', 'SELECT 1 AS one');
 const sleep = (seconds: number) => statement<object>(`sleep_${seconds}`, `SELECT pg_sleep(${seconds})`);
 
 let server: PostgresServer;
-let wire: Proxy;
+let wire: TcpLine;
 let database: Database;
 
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { domainErrorOf } from '../../src/storage/conflict.ts';
 import { openRedis, type RedisConnections } from '../../src/storage/redis.ts';
-import { type Proxy, startProxy } from '../support/proxy.ts';
+import { startProxy, type Proxy as TcpLine } from '../support/proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 
 let server: RedisServer;
-let wire: Proxy;
+let wire: TcpLine;
 let redis: RedisConnections;
 
 beforeAll(async () => {

@@ -81,7 +81,7 @@ const leaves = (
 
 const nullable = (type: GraphQLInputType): GraphQLInputType => (isNonNullType(type) ? type.ofType : type);
 
-export const documentOf = (
+const documentOf = (
   schema: GraphQLSchema,
   root: Root,
   field: GraphQLField<unknown, unknown>,

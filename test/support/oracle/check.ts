@@ -16,7 +16,7 @@ import { isMember, lastEvent, type OracleEventType, type OracleThread, type View
 import { World } from './world.ts';
 
 const KINDS = ['HUMAN', 'AGENT', 'UNIT'] as const;
-export const HANDLES = Object.fromEntries(
+const HANDLES = Object.fromEntries(
   Array.from({ length: PARTICIPANTS }, (_, index) => [`p${index}`, KINDS[index % 3] ?? 'HUMAN'] as const),
 );
 const agents: ReadonlySet<string> = new Set(

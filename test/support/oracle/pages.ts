@@ -14,7 +14,7 @@ import {
 import { connection } from './shown.ts';
 import type { World } from './world.ts';
 
-export const TYPE_SETS: readonly (readonly OracleEventType[] | undefined)[] = [
+const TYPE_SETS: readonly (readonly OracleEventType[] | undefined)[] = [
   undefined,
   ['MESSAGE'],
   ['RETRACTION'],

@@ -60,7 +60,7 @@ export const isMember = (viewer: Viewer, thread: OracleThread): boolean =>
   viewer === null || thread.members.includes(viewer);
 
 /** As the latest state change strictly before `seq` left it; none: active. */
-export const stateBefore = (thread: OracleThread, participant: string, seq: number): State =>
+const stateBefore = (thread: OracleThread, participant: string, seq: number): State =>
   stateChanges(thread, participant).findLast((change) => change.seq < seq)?.to ?? 'ACTIVE';
 
 export const sees = (viewer: Viewer, event: OracleEvent): boolean => {
@@ -74,7 +74,7 @@ export const sees = (viewer: Viewer, event: OracleEvent): boolean => {
 
 // What follows from them.
 
-export const stateChanges = (thread: OracleThread, participant: string): OracleStateChange[] =>
+const stateChanges = (thread: OracleThread, participant: string): OracleStateChange[] =>
   thread.events.filter(
     (event) => event.type === 'PARTICIPANT_STATE_CHANGED' && event.subject === participant,
   ) as OracleStateChange[];
