@@ -6,7 +6,6 @@ export class ReplayError extends Error {
 }
 
 const KINDS = ['HUMAN', 'AGENT', 'UNIT'] as const;
-type Kind = (typeof KINDS)[number];
 
 const who = z.string().min(1);
 const text = z.string();
