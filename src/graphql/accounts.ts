@@ -1,15 +1,11 @@
 import type { ExecutionResult } from 'graphql';
 import type { Metrics } from '../http/metrics.ts';
 import type { Caller } from './caller.ts';
-import { isStream, type Operation } from './operations.ts';
+import { codeOf } from './errors.ts';
+import { isStream, type Operation, type Outline } from './operations.ts';
 import type { PayloadStream } from './stream.ts';
 
-const clock = (): number => performance.now() / 1000;
-
-const codeOf = ({ errors }: ExecutionResult): string => {
-  const code = errors?.[0]?.extensions.code;
-  return errors === undefined ? 'OK' : typeof code === 'string' ? code : 'INTERNAL';
-};
+export const clock = (): number => performance.now() / 1000;
 
 export interface Accounts {
   /** Runs an operation and counts it; a stream counts as a subscription until it is over, which `onOver` is told too. */
@@ -18,6 +14,8 @@ export interface Accounts {
     caller: Caller,
     onOver?: (hasLeft: boolean) => void,
   ): Promise<ExecutionResult | PayloadStream>;
+  /** Counts an operation that was run elsewhere, since `started` on the `clock`. */
+  answered(outline: Outline, caller: Caller, code: string, started: number): void;
   /** Counts an operation that was refused before it ran. */
   refused(caller: Caller, result: ExecutionResult): void;
 }
@@ -40,6 +38,9 @@ export const createAccounts = (metrics: Metrics): Accounts => ({
       onOver?.(hasLeft);
     };
     return result;
+  },
+  answered({ kind, field }, { transport }, code, started) {
+    metrics.operationDone({ transport, kind, field, code, seconds: clock() - started });
   },
   refused({ transport }, result) {
     metrics.operationDone({ transport, kind: 'refused', field: 'none', code: codeOf(result), seconds: 0 });

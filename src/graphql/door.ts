@@ -7,10 +7,10 @@ import { discardBody, isJson, RequestGone, readBody, utf8 } from '../http/body.t
 import { isPresented, keyInUrl, presentedIn } from '../http/credential.ts';
 import { type Exchange, type Headers, type Route, send } from '../http/exchange.ts';
 import { unavailable } from '../shared/errors.ts';
-import type { Accounts } from './accounts.ts';
+import { type Accounts, clock } from './accounts.ts';
 import type { Caller } from './caller.ts';
 import { type PublicResult, requestError, statusOf } from './errors.ts';
-import { isRefused, isStream, type OperationParams } from './operations.ts';
+import { isRefused, isStream, type OperationParams, type Outline } from './operations.ts';
 import { parseJson, readParams, readQueryParams } from './params.ts';
 import type { GraphQLServer, HttpRequest } from './server.ts';
 import type { SseDoor } from './sse.ts';
@@ -61,7 +61,7 @@ export const createDoor = (deps: DoorDeps): Route => {
     params: OperationParams,
     actor: Actor | null,
     type: JsonType,
-    byYoga: boolean,
+    byYoga: Outline | null,
   ): Promise<void> => {
     const { response, requestId } = exchange;
     const controller = new AbortController();
@@ -70,7 +70,7 @@ export const createDoor = (deps: DoorDeps): Route => {
     });
     const { signal } = controller;
     const caller: Caller = { actor, session: null, requestId, transport: 'http', signal, lastEventId: null };
-    if (byYoga) await answerWithYoga(deps, exchange, caller, type);
+    if (byYoga !== null) await answerWithYoga(deps, exchange, byYoga, caller, type);
     else await answerFast(deps, exchange, params, caller, type);
   };
 
@@ -95,12 +95,12 @@ export const createDoor = (deps: DoorDeps): Route => {
     const actor = ticket === null ? await identify(presented) : null;
     const params = await readRequest(exchange);
     const takesStream = names(accept, EVENT_STREAM);
-    const kind = method === 'GET' || takesStream ? operations.kindOf(params) : null;
-    if (kind === 'mutation' && method === 'GET') throw notBy('POST');
-    if (type === EVENT_STREAM || (kind === 'subscription' && takesStream))
+    const outline = method === 'GET' || takesStream ? operations.outline(params) : null;
+    if (outline?.kind === 'mutation' && method === 'GET') throw notBy('POST');
+    if (type === EVENT_STREAM || (outline?.kind === 'subscription' && takesStream))
       return sse.serve(exchange, params, presented, ticket);
     // Yoga does not say which operation it could not find.
-    return serveOnce(exchange, params, actor, type, method === 'GET' && kind !== null);
+    return serveOnce(exchange, params, actor, type, method === 'GET' ? outline : null);
   };
 
   return {
@@ -147,8 +147,9 @@ const answerFast = async (
 
 /** Yoga's own handling, given the one media type that was agreed on. */
 const answerWithYoga = async (
-  { server }: DoorDeps,
+  { server, accounts }: DoorDeps,
   exchange: Exchange,
+  outline: Outline,
   caller: Caller,
   type: JsonType,
 ): Promise<void> => {
@@ -157,7 +158,9 @@ const answerWithYoga = async (
     url: `http://localhost/graphql?${exchange.query.toString()}`,
     headers: { accept: type },
   };
-  const { status, headers, body } = await server.answer(request, caller);
+  const started = clock();
+  const { status, code, headers, body } = await server.answer(request, caller);
+  accounts.answered(outline, caller, code, started);
   send(exchange, status, { ...headers, ...challenge(status) }, body);
 };
 

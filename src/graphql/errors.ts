@@ -46,6 +46,13 @@ export interface PublicResult {
   readonly extensions?: unknown;
 }
 
+/** `OK`, or the code of the first error. */
+export const codeOf = ({ errors }: PublicResult): string => {
+  if (errors === undefined) return 'OK';
+  const code = errors[0]?.extensions.code;
+  return typeof code === 'string' ? code : 'INTERNAL';
+};
+
 /**
  * What leaves the server instead of an error, the same at every door: an expected failure with its code and facts,
  * a fault of the request with GraphQL's own words, and for all else `INTERNAL` with the request's id, the detail
@@ -74,7 +81,7 @@ export const createErrorMask = ({
     if (cause instanceof DomainError && cause.code !== 'INTERNAL')
       return located(outer, cause.message, { ...cause.facts, code: cause.code });
     if (outer !== null) {
-      const code = codeOf(outer, cause);
+      const code = ownCodeOf(outer, cause);
       if (code !== null) return located(outer, words(outer.message), { ...factsOf(outer), code });
     }
     log.error({ err: cause, requestId, path: outer?.path }, 'unexpected error');
@@ -104,7 +111,7 @@ const rootOf = (error: unknown): unknown => {
 };
 
 /** The code of an error that GraphQL itself made of a faulty request, or that already carries one; null for all else. */
-const codeOf = (outer: GraphQLError, cause: unknown): string | null => {
+const ownCodeOf = (outer: GraphQLError, cause: unknown): string | null => {
   const { code } = outer.extensions;
   if (isErrorCode(code) || (typeof code === 'string' && code in REQUEST_STATUS)) return code;
   if (code === 'OPERATION_RESOLUTION_FAILURE') return 'GRAPHQL_VALIDATION_FAILED';

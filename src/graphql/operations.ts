@@ -3,6 +3,8 @@ import {
   type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
+  Kind,
+  type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
 import type { Caller } from './caller.ts';
@@ -20,10 +22,13 @@ export interface OperationParams {
 
 export type OperationKind = 'query' | 'mutation' | 'subscription';
 
-export interface Operation {
+export interface Outline {
   readonly kind: OperationKind;
   /** The first root field: what the operation is counted under. */
   readonly field: string;
+}
+
+export interface Operation extends Outline {
   readonly args: OperationArgs;
   /** Errors are masked already. Never rejects. */
   run(): Promise<ExecutionResult | PayloadStream>;
@@ -36,8 +41,8 @@ export interface Refused {
 /** Parses, validates and weighs an operation; nothing runs before `run`. Every door begins its operations here. */
 export interface Operations {
   begin(params: OperationParams, caller: Caller): Operation | Refused;
-  /** What kind of operation it is, by its document alone; null where that does not say. */
-  kindOf(params: OperationParams): OperationKind | null;
+  /** What its document alone says of an operation; null where that does not parse or name one. */
+  outline(params: OperationParams): Outline | null;
 }
 
 /** The functions of `yoga.getEnveloped(context)`, so that every plugin of the server works at every door. */
@@ -70,10 +75,8 @@ export const createOperations = ({ schema, limits, mask, envelop }: OperationsDe
     if (refused !== null) return { errors: [refused] };
     const start =
       operation.operation === OperationTypeNode.SUBSCRIPTION ? enveloped.subscribe : enveloped.execute;
-    const root = operation.selectionSet.selections.find((node) => node.kind === 'Field');
     return {
-      kind: operation.operation,
-      field: root?.name.value ?? 'fragment',
+      ...outlineOf(operation),
       args,
       async run() {
         try {
@@ -87,9 +90,10 @@ export const createOperations = ({ schema, limits, mask, envelop }: OperationsDe
   };
 
   return {
-    kindOf({ query, operationName }) {
+    outline({ query, operationName }) {
       try {
-        return getOperationAST(envelop({}).parse(query), operationName)?.operation ?? null;
+        const operation = getOperationAST(envelop({}).parse(query), operationName);
+        return operation ? outlineOf(operation) : null;
       } catch {
         return null;
       }
@@ -103,6 +107,11 @@ export const createOperations = ({ schema, limits, mask, envelop }: OperationsDe
       }
     },
   };
+};
+
+const outlineOf = ({ operation, selectionSet }: OperationDefinitionNode): Outline => {
+  const root = selectionSet.selections.find((node) => node.kind === Kind.FIELD);
+  return { kind: operation, field: root?.name.value ?? 'fragment' };
 };
 
 export const isRefused = (begun: Operation | Refused): begun is Refused => 'errors' in begun;

@@ -3,7 +3,7 @@ import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Logger } from '../shared/log.ts';
 import type { Caller, CreateContext } from './caller.ts';
 import { useDocuments } from './documents.ts';
-import { createErrorMask, type ErrorMask, statusOf } from './errors.ts';
+import { codeOf, createErrorMask, type ErrorMask, statusOf } from './errors.ts';
 import { useExecution } from './execution.ts';
 import { OPERATION_LIMITS, type OperationLimits } from './limits.ts';
 import { createOperations, type Enveloped, type Operations } from './operations.ts';
@@ -19,6 +19,8 @@ export interface GraphQLServerOptions {
 
 /** An answer to one HTTP request. */
 export interface Answer {
+  /** `OK`, or the code of its first error. */
+  readonly code: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -38,7 +40,7 @@ export interface GraphQLServer {
   answer(request: HttpRequest, caller: Caller): Promise<Answer>;
 }
 
-type ServerContext = { caller: Caller };
+type ServerContext = { readonly caller: Caller; readonly outcome: { code: string } };
 
 /** Yoga with its plugins, in order. Nothing of it listens; CORS, sizes and credentials are the doors' business. */
 export const createGraphQLServer = ({
@@ -81,8 +83,10 @@ export const createGraphQLServer = ({
         headers,
         ...(body === undefined ? {} : { body }),
       });
-      const response = await yoga.fetch(request, { caller });
+      const outcome = { code: 'OK' };
+      const response = await yoga.fetch(request, { caller, outcome });
       return {
+        code: outcome.code,
         status: response.status,
         headers: Object.fromEntries(response.headers),
         body: await response.text(),
@@ -99,6 +103,7 @@ const usePublicErrors = (mask: ErrorMask): Plugin<object, ServerContext> => ({
     const given: readonly GraphQLError[] = result.errors;
     const own = given.map((error) => httpOf(error));
     const errors = given.map((error) => mask.error(error, requestId));
+    serverContext.outcome.code = codeOf({ errors });
     if (result.data !== undefined) {
       setResult({ ...result, errors });
       return;

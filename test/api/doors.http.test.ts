@@ -376,6 +376,10 @@ describe('GraphQL over HTTP', () => {
     expect(metrics).toMatch(
       /threadpad_operations_total\{transport="http",kind="query",field="ping",code="OK"\} \d+/,
     );
+    await get(doors.url, { query: '{ number(value: 1) fail(how: "missing") }' });
+    expect(await (await fetch(`${doors.origin}/metrics`)).text()).toMatch(
+      /transport="http",kind="query",field="number",code="NOT_FOUND"\} 1/,
+    );
     for (const gauge of ['sockets', 'subscriptions', 'tails', 'channels'])
       expect(metrics).toContain(`threadpad_${gauge} 0`);
   });
