@@ -20,6 +20,8 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
+          // After the unit tests: Vitest runs projects together only where their numbers of workers are the same.
+          sequence: { groupOrder: 1 },
         },
       },
     ],
