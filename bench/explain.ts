@@ -1,0 +1,143 @@
+import { timelineCursor } from '../src/shared/cursors.ts';
+import type { Bench } from './support/bench.ts';
+import { type Askable, exerciseAll } from './support/exercise.ts';
+import { blocksOf, type ExplainedStatement, faultsOf, readPlans, shapeOf } from './support/plans.ts';
+import { type Product, startProduct } from './support/product.ts';
+import { seedThread } from './support/seed.ts';
+import { type Stores, startStores } from './support/stores.ts';
+import { createTenant, openRoom, type Room, type Tenant } from './support/world.ts';
+
+/** Every statement of every session is written down with its plan, also those inside functions. */
+const SETTINGS = {
+  session_preload_libraries: 'auto_explain',
+  'auto_explain.log_analyze': 'on',
+  'auto_explain.log_buffers': 'on',
+  'auto_explain.log_timing': 'off',
+  'auto_explain.log_nested_statements': 'on',
+  'auto_explain.log_format': 'json',
+  log_destination: 'stderr',
+};
+
+/** What a table must hold to count as big. */
+const BIG_ROWS = 5_000;
+
+/**
+ * The plans of everything that the product asks of a database with a million events of several tenants. Flags whatever
+ * reads a big table from end to end, or more rows than it could need.
+ */
+export const explain: Bench = async ({ smoke }) => {
+  const scale = smoke ? 0.01 : 1;
+  await using stores = await startStores({ durable: false, settings: SETTINGS });
+  const { tenant, room } = await seedTenants(stores, scale);
+  await stores.client.query('VACUUM ANALYZE');
+  const bigTables = await tablesAbove(stores, BIG_ROWS);
+  await stores.client.query(`ALTER SYSTEM SET "auto_explain.log_min_duration" = '0'`);
+  await stores.client.query('SELECT pg_reload_conf()');
+
+  await using product = await startProduct(stores);
+  await exerciseAll(await askableOf(product, stores, tenant, room));
+  const plans = readPlans(await stores.log()).filter(({ text }) => !text.includes('auto_explain'));
+  return printPlans(plans, bigTables);
+};
+
+const seedTenants = async (
+  stores: Stores,
+  scale: number,
+): Promise<{ readonly tenant: Tenant; readonly room: Room }> => {
+  await using product = await startProduct(stores);
+  const seed = async (tenant: Tenant, name: string, size: number, events: number): Promise<Room> => {
+    const room = await openRoom(product, tenant, name, size);
+    const ids = room.members.map(({ id }) => id);
+    const step = Math.floor(events / 100);
+    await seedThread(stores.client, {
+      ownerId: tenant.userId,
+      threadId: room.threadId,
+      speakerIds: ids.slice(0, -1),
+      comings:
+        step < 10
+          ? []
+          : [
+              {
+                participantId: ids.at(-1) ?? '',
+                at: Array.from({ length: 198 }, (_, at) => (step / 2) * (at + 2)),
+              },
+            ],
+      events,
+    });
+    return room;
+  };
+  const tenant = await createTenant(product, 'Large');
+  const room = await seed(tenant, 'large', 8, 500_000 * scale);
+  for (let index = 0; index < 10; index++) await seed(tenant, `middle${index}`, 4, 20_000 * scale);
+  const other = await createTenant(product, 'Other');
+  await seed(other, 'other', 8, 200_000 * scale);
+  const many = await createTenant(product, 'Many');
+  for (let index = 0; index < 200 * scale; index++) await seed(many, `small${index}`, 3, 500);
+  return { tenant, room };
+};
+
+const tablesAbove = async ({ client }: Stores, rows: number): Promise<ReadonlySet<string>> => {
+  const answer = await client.query<{ name: string; rows: string }>(
+    `SELECT c.relname AS name, c.reltuples::bigint AS rows FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind = 'r' AND n.nspname = 'public' AND c.reltuples > $1 ORDER BY c.reltuples DESC`,
+    [rows],
+  );
+  console.log(`Big tables: ${answer.rows.map((row) => `${row.name} ${row.rows}`).join(', ')}`);
+  return new Set(answer.rows.map(({ name }) => name));
+};
+
+const askableOf = async (
+  { api, url, port }: Product,
+  { client }: Stores,
+  tenant: Tenant,
+  { threadId, members }: Room,
+): Promise<Askable> => {
+  const { rows } = await client.query<{ seq: number; id: string; sender_id: string | null }>(
+    'SELECT seq, id, sender_id FROM events WHERE owner_id = $1 AND thread_id = $2',
+    [tenant.userId, threadId],
+  );
+  const at = new Map(rows.map((row) => [row.seq, row]));
+  return {
+    api,
+    url,
+    port,
+    apiKey: tenant.apiKey,
+    threadId,
+    members,
+    length: rows.length,
+    cursorAt: (seq) => timelineCursor(threadId, seq, at.get(seq)?.id ?? ''),
+    messageBy: (participantId, from) => {
+      for (let seq = from; seq > 0; seq--)
+        if (at.get(seq)?.sender_id === participantId) return at.get(seq)?.id ?? '';
+      throw new Error('It has sent nothing.');
+    },
+  };
+};
+
+interface Group {
+  readonly worst: ExplainedStatement;
+  readonly times: number;
+  readonly faults: ReadonlySet<string>;
+}
+
+const printPlans = (plans: readonly ExplainedStatement[], bigTables: ReadonlySet<string>): boolean => {
+  const groups = new Map<string, Group>();
+  for (const statement of plans) {
+    const text = statement.text.replaceAll(/\s+/g, ' ').trim();
+    const known = groups.get(text);
+    const faults = new Set([...(known?.faults ?? []), ...faultsOf(statement, bigTables)]);
+    const worst =
+      known === undefined || blocksOf(statement.plan) > blocksOf(known.worst.plan) ? statement : known.worst;
+    groups.set(text, { worst, times: (known?.times ?? 0) + 1, faults });
+  }
+  const sorted = [...groups].sort(([, a], [, b]) => blocksOf(b.worst.plan) - blocksOf(a.worst.plan));
+  for (const [text, { worst, times, faults }] of sorted) {
+    console.log(`\n${faults.size > 0 ? `FLAGGED ${[...faults].join('; ')}\n` : ''}${text.slice(0, 240)}`);
+    console.log(`${times} times, at worst ${worst.milliseconds} ms, ${blocksOf(worst.plan)} blocks`);
+    console.log(shapeOf(worst.plan));
+  }
+  const flagged = sorted.filter(([, { faults }]) => faults.size > 0);
+  console.log(`\n${groups.size} statements, ${flagged.length} flagged.`);
+  for (const [text, { faults }] of flagged) console.log(`  ${[...faults].join('; ')}: ${text.slice(0, 140)}`);
+  return flagged.length === 0;
+};

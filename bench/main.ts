@@ -1,0 +1,23 @@
+import { append } from './append.ts';
+import { explain } from './explain.ts';
+import { idle } from './idle.ts';
+import { live } from './live.ts';
+import { page } from './page.ts';
+import type { Bench } from './support/bench.ts';
+
+const BENCHES: Readonly<Record<string, Bench>> = { append, page, live, idle, explain };
+
+const args = process.argv.slice(2);
+const smoke = args.includes('--smoke');
+const names = args.filter((name) => !name.startsWith('-'));
+const unknown = names.filter((name) => !(name in BENCHES));
+if (unknown.length > 0 || names.length === 0) {
+  console.error(`npm run bench -- NAME … [--smoke]; there are ${Object.keys(BENCHES).join(', ')}.`);
+  process.exit(1);
+}
+let met = true;
+for (const name of names) {
+  console.log(`\n=== ${name}${smoke ? ' (only to show that it runs)' : ''}`);
+  met = ((await BENCHES[name]?.({ smoke })) ?? false) && met;
+}
+process.exit(met || smoke ? 0 : 1);
