@@ -51,7 +51,11 @@ try {
   const app = await starting.catch((error: unknown) => {
     if (!stopping) throw error;
   });
-  if (!stopping && app !== undefined) await announce(app, config.host);
+  if (!stopping && app !== undefined)
+    await announce(app, config.host).catch(async (error: unknown) => {
+      await app.close();
+      throw error;
+    });
 } catch (error) {
   fail(error);
 }

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { createTestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -74,6 +76,24 @@ test('a signal in the middle of a start ends what was begun', async () => {
   server.kill('SIGINT');
   expect(await server.ended).toBe(0);
   expect(await redisIsGone(folder.path)).toBe(true);
+});
+
+test('a port that is taken is named, and nothing is left running', async () => {
+  await using folder = await temporaryFolder();
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  await using store = await createTestDatabase();
+  const server = startServer({
+    DATA_DIR: folder.path,
+    DATABASE_URL: store.url,
+    PORT: String(port),
+    LOG_LEVEL: 'error',
+  });
+  expect(await server.ended).toBe(1);
+  expect(server.complaints()).toEqual([expect.stringMatching(/^The port is in use already: set PORT/)]);
+  expect(await redisIsGone(folder.path)).toBe(true);
+  taken.close();
 });
 
 test('what cannot be started says why in one line', async () => {

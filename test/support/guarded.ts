@@ -19,6 +19,8 @@ export interface GuardedOptions {
   /** Removed at the end. */
   readonly folder: string;
   readonly logFile: string;
+  /** What ends it when we are gone. The shell has it ignore INT and QUIT unless it takes them up again itself. */
+  readonly endsBy: 'KILL' | 'QUIT';
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -31,24 +33,32 @@ echo "started $child"
 (
   read -r signal keep
   kill -CONT $child 2>/dev/null
-  kill -\${signal:-QUIT} $child 2>/dev/null
+  kill -\${signal:-$END} $child 2>/dev/null
   [ "$keep" = keep ]
 ) <&3 &
 reader=$!
 exec 3<&-
 wait $child
-echo ended
+# In a shell of its own: when nobody reads any more it is this one that dies of it.
+( echo ended ) 2>/dev/null
 wait $reader || rm -rf "$FOLDER"
 `;
 
 export const startGuarded = async (options: GuardedOptions): Promise<Guarded> => {
-  const { command, args, folder, logFile, user, env } = options;
+  const { command, args, folder, logFile, endsBy, user, env } = options;
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', command, ...args], {
     cwd: '/',
     // A group of its own: Ctrl-C reaches it by the pipe alone.
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
-    env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LOG: logFile, FOLDER: folder, LC_ALL: 'C', ...env },
+    env: {
+      PATH: process.env.PATH ?? '/usr/bin:/bin',
+      LOG: logFile,
+      FOLDER: folder,
+      END: endsBy,
+      LC_ALL: 'C',
+      ...env,
+    },
     ...user,
   });
   guard.stdin?.on('error', () => undefined);

@@ -1,11 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chown, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { chown, cp, mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { type Guarded, startGuarded } from './guarded.ts';
+import { ownFolder } from './leftovers.ts';
 
 /** A Postgres of the tests' own, on a Unix socket in a temporary folder. */
 export interface PostgresServer {
@@ -38,7 +39,7 @@ export const startPostgres = async ({
 }: PostgresOptions = {}): Promise<PostgresServer> => {
   // Postgres refuses to run as root.
   const user = process.getuid?.() === 0 ? NOBODY : undefined;
-  const folder = await mkdtemp(join(user === undefined ? tmpdir() : '/tmp', 'tp-pg-'));
+  const folder = await ownFolder(user === undefined ? tmpdir() : '/tmp', 'tp-pg-');
   const own = async (path: string): Promise<void> => {
     if (user !== undefined) await chown(path, user.uid, user.gid);
   };
@@ -79,7 +80,14 @@ export const startPostgres = async ({
   const start = async (): Promise<void> => {
     const deadline = Date.now() + 30_000;
     for (;;) {
-      running = await startGuarded({ command: join(bin, 'postgres'), args, folder, logFile, user });
+      running = await startGuarded({
+        command: join(bin, 'postgres'),
+        args,
+        folder,
+        logFile,
+        endsBy: 'QUIT',
+        user,
+      });
       if (await answers(url, running.ended)) return;
       await running.end({ signal: 'SIGQUIT', keepFolder: true });
       // After a kill the orphaned back ends hold the data for a moment.

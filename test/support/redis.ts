@@ -1,10 +1,11 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { requireRedisServer } from '../../src/storage/installRedis.ts';
 import { type Guarded, startGuarded } from './guarded.ts';
+import { ownFolder } from './leftovers.ts';
 
 /** A redis-server of the tests' own, on a Unix socket in a temporary folder. */
 export interface RedisServer {
@@ -25,7 +26,7 @@ export interface RedisOptions {
 }
 
 export const startRedis = async ({ settings = {} }: RedisOptions = {}): Promise<RedisServer> => {
-  const folder = await mkdtemp(join(tmpdir(), 'tp-redis-'));
+  const folder = await ownFolder(tmpdir(), 'tp-redis-');
   const path = join(folder, 'redis.sock');
   const logFile = join(folder, 'log');
   const configured = { port: '0', unixsocket: path, dir: folder, save: '', appendonly: 'yes', ...settings };
@@ -34,7 +35,7 @@ export const startRedis = async ({ settings = {} }: RedisOptions = {}): Promise<
   const command = await requireRedisServer();
   let running: Guarded | undefined;
   const start = async (): Promise<void> => {
-    running = await startGuarded({ command, args, folder, logFile });
+    running = await startGuarded({ command, args, folder, logFile, endsBy: 'KILL' });
     if (!(await answers(path, running.ended)))
       throw new Error(`redis-server does not start:\n${await readFile(logFile, 'utf8')}`);
   };

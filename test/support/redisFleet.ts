@@ -54,6 +54,7 @@ const startFleet = async () => {
       port,
       await startGuarded({
         command: 'redis-server',
+        endsBy: 'KILL',
         args: [config, ...(isSentinel ? ['--sentinel'] : [])],
         // Each removes only what is its own.
         folder: config,
