@@ -62,7 +62,7 @@ export const createServices = ({
     loadersOf: createSharedLoaders(database),
     authentication,
     credentials: createCredentials({ database, announceEnded }),
-    users: createUsers({ database, announceEnded }),
+    users: createUsers({ database, announceEnded, announceDeleted: emptying.wake }),
     participants: createParticipants({ database }),
     threads: createThreads({ database, announce, requireVisibleParticipants }),
     engagements: createEngagements({ database }),

@@ -17,6 +17,8 @@ export interface UsersOptions {
   readonly database: Database;
   /** Told of credentials that this process has ended, after the commit. */
   readonly announceEnded: (credentialIds: readonly string[]) => void;
+  /** Told after the commit that a user is to be emptied. */
+  readonly announceDeleted?: () => void;
 }
 
 export interface CreatedUser {
@@ -27,7 +29,7 @@ export interface CreatedUser {
 }
 
 /** Tenants: made and listed by the administrator, deleted by themselves. */
-export const createUsers = ({ database, announceEnded }: UsersOptions) => {
+export const createUsers = ({ database, announceEnded, announceDeleted }: UsersOptions) => {
   const { prisma } = database;
 
   /** The user of this key and input, and whether it was here before. Waits for whoever is making it. */
@@ -121,6 +123,7 @@ export const createUsers = ({ database, announceEnded }: UsersOptions) => {
         return endCredentials(tx, userId, allCredentials);
       });
       announceEnded(ended);
+      announceDeleted?.();
       return { deletedId: userId };
     },
   };
