@@ -8,6 +8,7 @@ import { isThere, node, readIfThere, run, say, tool } from './support.mjs';
 
 const CHECKS = [
   ['types', [tool('typescript', 'bin/tsc'), '--noEmit', '-p', '.']],
+  ['types of the pages', [tool('typescript', 'bin/tsc'), '--noEmit', '-p', 'src/pages']],
   [
     'lint and format',
     [tool('@biomejs/biome', 'bin/biome'), 'check', '--error-on-warnings', '--diagnostic-level=warn', '.'],

@@ -77,14 +77,13 @@ export const follow = (
       },
     });
     if (current()) stopAttempt = stop;
-    else stop();
+    else stopLater(stop);
   };
 
   const leaveAttempt = (): void => {
     attempt++;
-    const stop = stopAttempt;
+    if (stopAttempt) stopLater(stopAttempt);
     stopAttempt = undefined;
-    stop?.();
   };
 
   const finish = (last: () => void): void => {
@@ -190,6 +189,14 @@ export const follow = (
 
   begin();
   return () => finish(() => sink.complete());
+};
+
+/**
+ * Not while a message is handled: graphql-ws counts a subscription that is ended from within a message twice when
+ * its completion comes in the same packet, and from then on takes its socket for unused.
+ */
+const stopLater = (stop: () => void): void => {
+  setTimeout(stop, 0);
 };
 
 const isFailure = (result: StreamResult): boolean =>

@@ -153,6 +153,20 @@ describe.each(['graphql-ws', 'graphql-sse'] as const)('a resumable %s client', (
     expect(follower.problem()).toBeUndefined();
   });
 
+  it('keeps the connection of the others when one is refused', async () => {
+    const client = connect();
+    const first = followLog(client);
+    await first.until(() => first.results.length > 0);
+    const before = server.accepted();
+    server.refuse('UNAVAILABLE', 1);
+    const second = followLog(client);
+    await second.until(() => second.results.length > 0);
+    append(1);
+    await first.until(() => first.seqs.length === 1);
+    expect(first.results).toHaveLength(2);
+    if (kind === 'graphql-ws') expect(server.accepted()).toBe(before);
+  });
+
   it('asks again for an event whose execution failed for a while', async () => {
     const follower = followLog(connect());
     await follower.until(() => follower.results.length > 0);

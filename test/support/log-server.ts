@@ -23,7 +23,8 @@ export interface LogServer extends TinyLog {
   listen(): Promise<void>;
   /** The subscriptions as they arrived. */
   readonly subscriptions: { readonly query: string; readonly variables: Record<string, unknown> }[];
-  readonly connections: () => number;
+  /** How many connections were ever made. */
+  readonly accepted: () => number;
 }
 
 export const startLogServer = async ({ extensions = true } = {}): Promise<LogServer> => {
@@ -55,7 +56,9 @@ export const startLogServer = async ({ extensions = true } = {}): Promise<LogSer
     response.on('error', () => {});
     sse(request, response).catch(() => response.destroy());
   });
+  let accepted = 0;
   http.on('connection', (socket) => {
+    accepted++;
     connections.add(socket);
     socket.on('close', () => connections.delete(socket));
   });
@@ -119,7 +122,7 @@ export const startLogServer = async ({ extensions = true } = {}): Promise<LogSer
       }),
     listen,
     subscriptions,
-    connections: () => connections.size,
+    accepted: () => accepted,
   };
 };
 
