@@ -1,3 +1,4 @@
+import module from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { build, generate, install, requireNode } from './setup.mjs';
 import { ROOT, run } from './support.mjs';
@@ -10,4 +11,6 @@ await run(async () => {
   await generate();
   await build();
 });
+// What Node compiled once it need not compile again (where it can: from 22 on).
+module.enableCompileCache?.();
 await import(pathToFileURL(`${ROOT}/dist/main.js`).href);
