@@ -269,15 +269,15 @@ CREATE FUNCTION tp_count_retracted(
   p_owner text, p_thread text, p_participant text, p_low integer, p_high integer, p_after integer, p_until integer
 ) RETURNS integer
 LANGUAGE sql STABLE AS $$
-  SELECT count(*)::integer FROM retracted_messages r
-  WHERE r.owner_id = p_owner AND r.thread_id = p_thread
-    AND r.message_seq BETWEEN p_low AND p_high
-    AND r.retraction_seq > p_after AND (p_until IS NULL OR r.retraction_seq <= p_until)
-    AND r.sender_id <> p_participant
-    AND EXISTS (
-      SELECT 1 FROM visibility_windows w
-      WHERE w.owner_id = p_owner AND w.thread_id = p_thread AND w.participant_id = p_participant
-        AND w.after_seq < r.message_seq AND (w.end_seq IS NULL OR w.end_seq >= r.message_seq))
+  -- Windows do not overlap, and each is one range of the index, however many there are.
+  SELECT coalesce(sum(c.count), 0)::integer FROM visibility_windows w CROSS JOIN LATERAL (
+    SELECT count(*) AS count FROM retracted_messages r
+    WHERE r.owner_id = p_owner AND r.thread_id = p_thread
+      AND r.message_seq BETWEEN greatest(p_low, w.after_seq + 1) AND least(p_high, w.end_seq)
+      AND r.retraction_seq > p_after AND (p_until IS NULL OR r.retraction_seq <= p_until)
+      AND r.sender_id <> p_participant) c
+  WHERE w.owner_id = p_owner AND w.thread_id = p_thread AND w.participant_id = p_participant
+    AND w.after_seq < p_high AND (w.end_seq IS NULL OR w.end_seq >= p_low)
 $$;
 
 -- Appends a message. One round trip; everything that must hold is checked under the thread's lock.
