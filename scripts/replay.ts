@@ -2,9 +2,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createApp } from '../src/app.ts';
-import { readConfig } from '../src/config.ts';
-import { setLogLevel } from '../src/shared/log.ts';
 import { createApi } from './replay/api.ts';
 import { asLine } from './replay/follow.ts';
 import { ReplayError, readRecording } from './replay/operations.ts';
@@ -30,6 +27,12 @@ interface Place {
 
 /** A server for this replay alone, with the embedded stores in a folder that goes when it ends. */
 const ownServer = async (name: string): Promise<Place> => {
+  // Loaded only here: a replay into a running server needs nothing of it.
+  const [{ createApp }, { readConfig }, { setLogLevel }] = await Promise.all([
+    import('../src/app.ts'),
+    import('../src/config.ts'),
+    import('../src/shared/log.ts'),
+  ]);
   const folder = await mkdtemp(join(tmpdir(), 'threadpad-replay-'));
   const adminToken = crypto.randomUUID();
   setLogLevel('warn');
