@@ -22,8 +22,8 @@ interface Seat {
  * prepared statement, and beside one that runs a single INSERT.
  */
 export const append: Bench = async ({ smoke }) => {
-  const rounds = smoke ? 1 : 7;
-  const seconds = smoke ? 0.3 : 4;
+  const rounds = smoke ? 1 : 5;
+  const seconds = smoke ? 0.3 : 3;
   let met = true;
   for (const durable of smoke ? [false] : [true, false]) {
     await using stores = await startStores({ durable });
