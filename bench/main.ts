@@ -15,6 +15,8 @@ if (unknown.length > 0 || names.length === 0) {
   console.error(`npm run bench -- NAME … [--smoke]; there are ${Object.keys(BENCHES).join(', ')}.`);
   process.exit(1);
 }
+// What was started ends with this process, also when it is interrupted.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 let met = true;
 for (const name of names) {
   console.log(`\n=== ${name}${smoke ? ' (only to show that it runs)' : ''}`);
