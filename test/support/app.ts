@@ -86,10 +86,18 @@ export const startApp = async (
 export const startProcess = async (
   stores: Stores,
   environment: Readonly<Record<string, string>> = {},
-): Promise<Server & { readonly process: ChildProcess; kill9(): Promise<void> }> => {
+): Promise<
+  Server & { readonly process: ChildProcess; readonly log: readonly string[]; kill9(): Promise<void> }
+> => {
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
     env: { ...process.env, ...environmentOf(stores), ...environment },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const log: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    log.push(line);
+    // What nobody asked to be told is told.
+    if (environment.LOG_LEVEL === undefined) console.error(line);
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const url = await new Promise<string>((resolve, reject) => {
@@ -103,7 +111,7 @@ export const startProcess = async (
     child.kill(signal);
     await ended;
   };
-  return { ...serverAt(url, () => end('SIGTERM')), process: child, kill9: () => end('SIGKILL') };
+  return { ...serverAt(url, () => end('SIGTERM')), process: child, log, kill9: () => end('SIGKILL') };
 };
 
 export interface Tenant {
