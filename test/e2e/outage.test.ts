@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTenant, startProcess, type Tenant } from '../support/app.ts';
+import { ADMIN_TOKEN } from '../support/identity.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type Proxy as Link, startProxy } from '../support/proxy.ts';
 import { openRawSocket } from '../support/rawSocket.ts';
@@ -16,7 +17,7 @@ let server: Awaited<ReturnType<typeof startProcess>>;
 let tenant: Tenant;
 let threadId: string;
 beforeAll(async () => {
-  [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  [postgres, redis] = await Promise.all([startPostgres({ durable: true }), startRedis()]);
   [postgresLink, redisLink] = await Promise.all([startProxy(postgres.socketFile), startProxy(redis.path)]);
   server = await startProcess(
     {
@@ -93,6 +94,16 @@ const giveBack = (
   },
 });
 
+/** One that no process remembers yet. */
+const newToken = async (): Promise<string> => {
+  const { data } = await server.graphql<{ createParticipantToken: { token: string } }>(
+    tenant.apiKey,
+    'mutation($id: ID!) { createParticipantToken(input: { participantId: $id }) { token } }',
+    { id: tenant.participants.ada?.id },
+  );
+  return data?.createParticipantToken.token ?? '';
+};
+
 const follow = async () => {
   const token = tenant.participants.ada?.token ?? '';
   return [
@@ -113,7 +124,7 @@ describe('the database', () => {
     '%s: UNAVAILABLE within 2 s, all else goes on, and so does everything when it is back',
     async (way) => {
       const followers = await follow();
-      const before = await post();
+      const [before, token] = [await post(), await newToken()];
       expect(before).toBeTypeOf('number');
       await take(postgres, postgresLink)[way]();
       const [posted, listed, state, alive, page] = await Promise.all([
@@ -126,9 +137,9 @@ describe('the database', () => {
       expect([posted, listed]).toEqual(['UNAVAILABLE', 'UNAVAILABLE']);
       expect(state).toEqual({ status: 503, needs: { database: 'does not answer', redis: 'ready' } });
       expect([alive.status, page.status]).toEqual([200, 200]);
-      // A client that comes now is told to come back, not that its credential is dead.
+      // Whoever comes now is told to come back, not that its credential is dead.
       const socket = await openRawSocket(server.socketUrl);
-      socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${tenant.apiKey}` } });
+      socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } });
       expect((await timely('a new socket', socket.closed)).code).toBe(1013);
       expect(await timely('a second query', read())).toBe('UNAVAILABLE');
 
@@ -177,11 +188,33 @@ describe('Redis', () => {
   });
 });
 
-test('nothing of all this was left unhandled, or told to the log that is nobody’s business', () => {
+test('nothing of all this was left unhandled, or told to the log that is nobody’s business', async () => {
+  const [secret, words] = ['tp_key_secretsecretsecret', 'words of somebody'];
+  await server.graphql(secret, '{ viewer { user { id } } }');
+  await server.graphql(tenant.apiKey, `{ viewer { user(words: "${words}") { id } } }`);
+  await server.graphql(
+    tenant.apiKey,
+    'mutation($input: PostMessageInput!) { postMessage(input: $input) { cursor } }',
+    {
+      input: {
+        threadId,
+        as: tenant.participants.ada?.id,
+        content: words,
+        data: { words },
+        context: { task: `${words}\u0000` },
+      },
+    },
+  );
+  await fetch(`${server.url}?${new URLSearchParams({ token: secret, query: `{ a(words: "${words}") }` })}`);
+  const socket = await openRawSocket(server.socketUrl);
+  socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${secret}` } });
+  await socket.closed;
   const lines = server.log.join('\n');
+  expect(server.log.length).toBeGreaterThan(10);
   expect(lines).not.toMatch(/not handled|unhandled/i);
   expect(lines).not.toContain('unexpected error');
-  for (const secret of [tenant.apiKey, ...Object.values(tenant.participants).map(({ token }) => token)])
-    expect(lines).not.toContain(secret);
+  const tokens = Object.values(tenant.participants).map(({ token }) => token);
+  for (const hidden of [tenant.apiKey, ...tokens, secret, words, ADMIN_TOKEN])
+    expect(lines).not.toContain(hidden);
   expect(lines).not.toMatch(/message \d/);
 });
