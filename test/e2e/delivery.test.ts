@@ -1,0 +1,190 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTenant, type Tenant } from '../support/app.ts';
+import { type Cluster, openThread, startCluster } from '../support/cluster.ts';
+import { expectCommitOrder, expectWholeRecord, type LoadOptions, startLoad } from '../support/load.ts';
+import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
+import { readRecord } from '../support/oracle/record.ts';
+import type { OracleThread } from '../support/oracle/rules.ts';
+
+// Invariants of delivery on two server processes with a real Postgres and Redis: whatever is killed, paused or cut
+// under load, each follower gets what the rules say it may see, once, in order. Followers are stock clients.
+
+const ROUNDS = Number(process.env.DELIVERY_ROUNDS ?? 3);
+const MEMBERS = ['w0', 'w1', 'w2', 'w3', 'away0', 'away1', 'idle'];
+
+let cluster: Cluster;
+let tenant: Tenant;
+/** Each follower's present token. */
+let tokens: Map<string, string>;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+});
+afterAll(() => cluster[Symbol.asyncDispose]());
+
+const tokenOf = (handle: string | null): string =>
+  handle === null ? tenant.apiKey : (tokens.get(handle) ?? tenant.participants[handle]?.token ?? '');
+
+interface Scene {
+  readonly thread: OracleThread;
+  readonly load: ReturnType<typeof startLoad>;
+}
+
+/** Everybody follows a thread over both transports while it is written to and `trouble` happens. */
+const underLoad = async (
+  trouble: (scene: Scene) => Promise<void>,
+  options: Partial<LoadOptions> = {},
+): Promise<void> => {
+  tokens = new Map();
+  tenant = await createTenant(
+    cluster.server(),
+    Object.fromEntries(MEMBERS.map((handle) => [handle, 'AGENT' as const])),
+  );
+  const { id, start } = await openThread(cluster.server(), tenant);
+  const thread: OracleThread = { id, members: MEMBERS, events: [], acknowledged: new Map() };
+  const clients = [...MEMBERS, null].flatMap((viewer) =>
+    TRANSPORTS.map((transport) => ({
+      viewer,
+      client: createFollowing(transport, { place: cluster.place, token: () => tokenOf(viewer) }),
+    })),
+  );
+  const followings = clients.map(
+    ({ client, viewer }) => new Following(client, { viewer, thread, after: { seq: 0, cursor: start } }),
+  );
+  await Promise.all(followings.map((following) => following.begun()));
+  const load = startLoad(cluster, tenant, {
+    threadId: id,
+    writers: ['w0', 'w1', 'w2', 'w3'],
+    restless: ['away0', 'away1'],
+    pauseMs: 5,
+    ...options,
+  });
+  try {
+    await load.more(20);
+    await trouble({ thread, load });
+    await load.more(20);
+    await load.stop();
+    await readRecord(
+      { graphql: (token, query, variables) => cluster.persist(token ?? '', query, variables) },
+      tenant,
+      id,
+      thread,
+    );
+    expectWholeRecord(thread, load.acknowledged);
+    for (const following of followings) await following.compare();
+  } finally {
+    await load.stop();
+    await Promise.all(clients.map(({ client }) => client.dispose()));
+  }
+};
+
+const admin = async (...words: [string, ...string[]]): Promise<void> => {
+  const client = new Redis(cluster.redis.path);
+  await client.call(...words);
+  client.disconnect();
+};
+
+describe('nothing is lost or doubled, under load, when', () => {
+  test('Redis is killed and comes back', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        await cluster.redis.kill9();
+        await load.more(60);
+        await cluster.redis.restart();
+        await load.more(60);
+      }
+    });
+  });
+
+  test('Redis is paused', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        cluster.redis.pause();
+        await load.more(60);
+        cluster.redis.resume();
+        await load.more(60);
+      }
+    });
+  });
+
+  test('the links for messages are cut', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < 10 * ROUNDS; round++) {
+        await admin('CLIENT', 'KILL', 'TYPE', 'pubsub');
+        await load.more(10);
+      }
+    });
+  });
+
+  test('the followers are cut', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < 20 * ROUNDS; round++) {
+        cluster.proxy.cut(() => Math.random() < 0.3);
+        await load.more(10);
+      }
+    });
+  });
+
+  test('credentials are revoked, and followers come back with fresh ones', async () => {
+    await underLoad(async ({ load }) => {
+      for (const handle of MEMBERS) {
+        const { data } = await cluster.persist<{ createParticipantToken: { token: string } }>(
+          tenant.apiKey,
+          'mutation ($id: ID!) { createParticipantToken(input: { participantId: $id }) { token } }',
+          { id: tenant.participants[handle]?.id },
+        );
+        const { data: listed } = await cluster.persist<{
+          credentials: { nodes: { id: string; prefix: string }[] };
+        }>(tenant.apiKey, 'query ($id: ID!) { credentials(participantId: $id) { nodes { id prefix } } }', {
+          id: tenant.participants[handle]?.id,
+        });
+        const old = tokenOf(handle);
+        const ended = listed?.credentials.nodes.find(({ prefix }) => old.startsWith(prefix));
+        tokens.set(handle, data?.createParticipantToken.token ?? '');
+        // Writers go on with the token they have.
+        if (handle.startsWith('w')) continue;
+        await cluster.persist(
+          tenant.apiKey,
+          'mutation ($id: ID!) { revokeCredential(input: { credentialId: $id }) { credential { id } } }',
+          { id: ended?.id },
+        );
+        await load.more(20);
+      }
+    });
+  });
+
+  test('servers drain and others take their place', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        await cluster.replace(round % 2 === 0 ? 0 : 1, 'DRAIN');
+        await load.more(40);
+      }
+    });
+  });
+
+  test('servers are killed, at whatever they were', async () => {
+    await underLoad(async ({ load }) => {
+      for (let round = 0; round < 2 * ROUNDS; round++) {
+        await cluster.replace(round % 2 === 0 ? 0 : 1, 'KILL');
+        await load.more(40);
+      }
+    });
+  });
+});
+
+test('64 writers on two processes: positions without a gap, in the order of commits', async () => {
+  const writers = Array.from({ length: 64 }, (_, index) => `w${index}`);
+  tenant = await createTenant(
+    cluster.server(),
+    Object.fromEntries(writers.map((handle) => [handle, 'HUMAN' as const])),
+  );
+  const { id } = await openThread(cluster.server(), tenant);
+  const load = startLoad(cluster, tenant, { threadId: id, writers });
+  await load.more(64 * 10 * ROUNDS);
+  await load.stop();
+  const thread = await readRecord(cluster.server(), tenant, id);
+  expectWholeRecord(thread, load.acknowledged);
+  expect(thread.events).toHaveLength(load.acknowledged.length + 1);
+  expectCommitOrder(load.acknowledged);
+});

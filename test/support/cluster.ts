@@ -1,0 +1,99 @@
+import { type Answer, type Server, type Stores, startProcess, type Tenant } from './app.ts';
+import { createTestDatabase } from './database.ts';
+import { type RedisServer, startRedis } from './redis.ts';
+import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
+
+type ServerProcess = Awaited<ReturnType<typeof startProcess>>;
+
+/** Two server processes on one Postgres and a Redis of their own, and one address that leads to whichever is up. */
+export interface Cluster extends AsyncDisposable {
+  readonly stores: Stores;
+  readonly redis: RedisServer;
+  readonly proxy: TcpProxy;
+  /** The address before the two. */
+  readonly place: () => { readonly url: string; readonly socketUrl: string };
+  /** One that is up, another at each call. */
+  server(): ServerProcess;
+  /** Ends one and starts another in its place. The address leads to the other meanwhile. */
+  replace(index: 0 | 1, how: 'KILL' | 'DRAIN'): Promise<void>;
+  /** One operation, sent again until it is answered: to whichever is up, whatever breaks in between. */
+  persist<Data>(
+    token: string,
+    query: string,
+    variables?: Readonly<Record<string, unknown>>,
+  ): Promise<Answer<Data>>;
+}
+
+export const ROOMY = {
+  MAX_SUBSCRIPTIONS_PER_SOCKET: '20000',
+  MAX_SOCKETS_PER_CREDENTIAL: '20000',
+  MAX_SOCKETS_PER_USER: '20000',
+  MAX_UNINITIALISED_SOCKETS_PER_ADDRESS: '20000',
+};
+
+export const startCluster = async (): Promise<Cluster> => {
+  const [testDatabase, redis] = await Promise.all([createTestDatabase(), startRedis()]);
+  const stores = { databaseUrl: testDatabase.url, redisUrl: redis.url };
+  const start = () => startProcess(stores, ROOMY);
+  const servers: (ServerProcess | null)[] = await Promise.all([start(), start()]);
+  let turn = 0;
+
+  const server = (): ServerProcess => {
+    const up = servers.filter((candidate) => candidate !== null);
+    const chosen = up[turn++ % up.length];
+    if (chosen === undefined) throw new Error('No server is up.');
+    return chosen;
+  };
+  const proxy = await startTcpProxy(() => ({ host: '127.0.0.1', port: Number(new URL(server().url).port) }));
+  const at = `127.0.0.1:${proxy.port}/graphql`;
+
+  return {
+    stores,
+    redis,
+    proxy,
+    server,
+    place: () => ({ url: `http://${at}`, socketUrl: `ws://${at}` }),
+    async replace(index, how) {
+      const old = servers[index];
+      servers[index] = null;
+      await (how === 'KILL' ? old?.kill9() : old?.close());
+      servers[index] = await start();
+    },
+    async persist<Data>(token: string, query: string, variables: Readonly<Record<string, unknown>> = {}) {
+      for (;;) {
+        const answer = await server()
+          .graphql<Data>(token, query, variables)
+          .catch(() => null);
+        const codes = answer?.errors?.map(({ extensions }) => extensions?.code) ?? [];
+        if (answer !== null && !codes.includes('UNAVAILABLE')) return answer;
+      }
+    },
+    [Symbol.asyncDispose]: async () => {
+      await proxy[Symbol.asyncDispose]();
+      await Promise.all(servers.map((candidate) => candidate?.close()));
+      await redis.stop();
+      await testDatabase.drop();
+    },
+  };
+};
+
+/** Opens the thread of all of a tenant's participants. */
+export const openThread = async (
+  server: Pick<Server, 'graphql'>,
+  tenant: Tenant,
+  handles?: readonly string[],
+) => {
+  const members = (handles ?? Object.keys(tenant.participants)).map(
+    (handle) => tenant.participants[handle]?.id,
+  );
+  const { data } = await server.graphql<{
+    openThread: { thread: { id: string; timeline: { windows: { after: string }[] } } };
+  }>(
+    tenant.apiKey,
+    `mutation ($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id timeline { windows { after } } } } }`,
+    { ids: members },
+  );
+  const thread = data?.openThread.thread;
+  if (thread === undefined) throw new Error('No thread was opened.');
+  return { id: thread.id, start: thread.timeline.windows[0]?.after ?? '' };
+};
