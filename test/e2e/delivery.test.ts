@@ -41,16 +41,18 @@ const underLoad = async (
     cluster.server(),
     Object.fromEntries(MEMBERS.map((handle) => [handle, 'AGENT' as const])),
   );
-  const { id, start } = await openThread(cluster.server(), tenant);
+  const { id, start } = await openThread(cluster, tenant);
   const thread: OracleThread = { id, members: MEMBERS, events: [], acknowledged: new Map() };
   const clients = [...MEMBERS, null].flatMap((viewer) =>
     TRANSPORTS.map((transport) => ({
+      transport,
       viewer,
       client: createFollowing(transport, { place: cluster.place, token: () => tokenOf(viewer) }),
     })),
   );
   const followings = clients.map(
-    ({ client, viewer }) => new Following(client, { viewer, thread, after: { seq: 0, cursor: start } }),
+    ({ client, viewer, transport }) =>
+      new Following(client, { viewer, thread, after: { seq: 0, cursor: start } }, transport),
   );
   await Promise.all(followings.map((following) => following.begun()));
   const load = startLoad(cluster, tenant, {
@@ -66,7 +68,7 @@ const underLoad = async (
     await load.more(20);
     await load.stop();
     await readRecord(
-      { graphql: (token, query, variables) => cluster.persist(token ?? '', query, variables) },
+      { graphql: (token, query, variables) => cluster.graphql(token ?? '', query, variables) },
       tenant,
       id,
       thread,
@@ -129,12 +131,12 @@ describe('nothing is lost or doubled, under load, when', () => {
   test('credentials are revoked, and followers come back with fresh ones', async () => {
     await underLoad(async ({ load }) => {
       for (const handle of MEMBERS) {
-        const { data } = await cluster.persist<{ createParticipantToken: { token: string } }>(
+        const { data } = await cluster.graphql<{ createParticipantToken: { token: string } }>(
           tenant.apiKey,
           'mutation ($id: ID!) { createParticipantToken(input: { participantId: $id }) { token } }',
           { id: tenant.participants[handle]?.id },
         );
-        const { data: listed } = await cluster.persist<{
+        const { data: listed } = await cluster.graphql<{
           credentials: { nodes: { id: string; prefix: string }[] };
         }>(tenant.apiKey, 'query ($id: ID!) { credentials(participantId: $id) { nodes { id prefix } } }', {
           id: tenant.participants[handle]?.id,
@@ -144,7 +146,7 @@ describe('nothing is lost or doubled, under load, when', () => {
         tokens.set(handle, data?.createParticipantToken.token ?? '');
         // Writers go on with the token they have.
         if (handle.startsWith('w')) continue;
-        await cluster.persist(
+        await cluster.graphql(
           tenant.apiKey,
           'mutation ($id: ID!) { revokeCredential(input: { credentialId: $id }) { credential { id } } }',
           { id: ended?.id },
@@ -154,7 +156,7 @@ describe('nothing is lost or doubled, under load, when', () => {
     });
   });
 
-  test('servers drain and others take their place', async () => {
+  test('servers drain and others take their place', { timeout: 120_000 + ROUNDS * 60_000 }, async () => {
     await underLoad(async ({ load }) => {
       for (let round = 0; round < ROUNDS; round++) {
         await cluster.replace(round % 2 === 0 ? 0 : 1, 'DRAIN');
@@ -163,7 +165,7 @@ describe('nothing is lost or doubled, under load, when', () => {
     });
   });
 
-  test('servers are killed, at whatever they were', async () => {
+  test('servers are killed, at whatever they were', { timeout: 120_000 + ROUNDS * 100_000 }, async () => {
     await underLoad(async ({ load }) => {
       for (let round = 0; round < 2 * ROUNDS; round++) {
         await cluster.replace(round % 2 === 0 ? 0 : 1, 'KILL');
@@ -179,11 +181,11 @@ test('64 writers on two processes: positions without a gap, in the order of comm
     cluster.server(),
     Object.fromEntries(writers.map((handle) => [handle, 'HUMAN' as const])),
   );
-  const { id } = await openThread(cluster.server(), tenant);
+  const { id } = await openThread(cluster, tenant);
   const load = startLoad(cluster, tenant, { threadId: id, writers });
   await load.more(64 * 10 * ROUNDS);
   await load.stop();
-  const thread = await readRecord(cluster.server(), tenant, id);
+  const thread = await readRecord(cluster, tenant, id);
   expectWholeRecord(thread, load.acknowledged);
   expect(thread.events).toHaveLength(load.acknowledged.length + 1);
   expectCommitOrder(load.acknowledged);

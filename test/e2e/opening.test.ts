@@ -14,11 +14,13 @@ import {
 let app: Awaited<ReturnType<typeof startApp>>;
 let servers: readonly Server[];
 let tenant: Tenant;
+/** Nobody waits for a connection but for others. */
+const POOL = { DATABASE_POOL_SIZE: '60' };
 const names = ['ada', 'bo', 'cy', 'di', 'ed', 'flo', 'gus', 'hal'];
 
 beforeAll(async () => {
-  app = await startApp();
-  servers = [app, await startProcess(app.stores)];
+  app = await startApp(POOL);
+  servers = [app, await startProcess(app.stores, POOL)];
   tenant = await createTenant(app, Object.fromEntries(names.map((name) => [name, 'HUMAN' as const])));
   // Who is listed can be found, and a thread opened with it, by every other.
   for (const { id } of Object.values(tenant.participants))

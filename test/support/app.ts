@@ -46,7 +46,12 @@ const serverAt = (url: string, close: () => Promise<void>): Server => ({
       },
       body: JSON.stringify({ query, variables }),
     });
-    return response.json() as never;
+    const text = await response.text();
+    try {
+      return JSON.parse(text) as never;
+    } catch {
+      throw new Error(`The server answered ${response.status} and no JSON: ${text}`);
+    }
   },
   close,
   [Symbol.asyncDispose]: close,
@@ -123,13 +128,13 @@ export interface Tenant {
 
 /** A tenant of its own with participants and a token for each, made through the API. */
 export const createTenant = async (
-  server: Server,
+  server: Pick<Server, 'graphql'>,
   handles: Readonly<Record<string, 'HUMAN' | 'AGENT' | 'UNIT'>>,
 ): Promise<Tenant> => {
   const { data } = await server.graphql<{ createUser: { apiKey: string; user: { id: string } } }>(
     ADMIN_TOKEN,
     'mutation($name: String!) { createUser(input: { name: $name }) { apiKey user { id } } }',
-    { name: `Tenant of ${Object.keys(handles).join(', ')}` },
+    { name: `Tenant of ${Object.keys(handles).slice(0, 8).join(', ')}` },
   );
   if (!data) throw new Error('No user was made.');
   const { apiKey, user } = data.createUser;

@@ -1,4 +1,4 @@
-import { type Answer, type Server, type Stores, startProcess, type Tenant } from './app.ts';
+import { type Server, type Stores, startProcess, type Tenant } from './app.ts';
 import { createTestDatabase } from './database.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
@@ -17,11 +17,7 @@ export interface Cluster extends AsyncDisposable {
   /** Ends one and starts another in its place. The address leads to the other meanwhile. */
   replace(index: 0 | 1, how: 'KILL' | 'DRAIN'): Promise<void>;
   /** One operation, sent again until it is answered: to whichever is up, whatever breaks in between. */
-  persist<Data>(
-    token: string,
-    query: string,
-    variables?: Readonly<Record<string, unknown>>,
-  ): Promise<Answer<Data>>;
+  readonly graphql: Server['graphql'];
 }
 
 export const ROOMY = {
@@ -59,13 +55,13 @@ export const startCluster = async (): Promise<Cluster> => {
       await (how === 'KILL' ? old?.kill9() : old?.close());
       servers[index] = await start();
     },
-    async persist<Data>(token: string, query: string, variables: Readonly<Record<string, unknown>> = {}) {
+    graphql: async <Data>(...operation: Parameters<Server['graphql']>) => {
       for (;;) {
         const answer = await server()
-          .graphql<Data>(token, query, variables)
+          .graphql<Data>(...operation)
           .catch(() => null);
-        const codes = answer?.errors?.map(({ extensions }) => extensions?.code) ?? [];
-        if (answer !== null && !codes.includes('UNAVAILABLE')) return answer;
+        const isAnswered = answer?.errors?.every(({ extensions }) => extensions?.code !== 'UNAVAILABLE');
+        if (answer !== null && isAnswered !== false) return answer;
       }
     },
     [Symbol.asyncDispose]: async () => {

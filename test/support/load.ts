@@ -49,7 +49,7 @@ export const startLoad = (cluster: Cluster, tenant: Tenant, options: LoadOptions
 
   const write = async (token: string, query: string, variables: Record<string, unknown>): Promise<void> => {
     const sentAt = performance.now();
-    const { data, errors } = await cluster.persist<Saved>(token, query, { id: threadId, ...variables });
+    const { data, errors } = await cluster.graphql<Saved>(token, query, { id: threadId, ...variables });
     // A change of state has no key: sent again after its answer was lost, it finds itself done.
     if (errors?.[0]?.extensions?.code === 'INVALID_TRANSITION') return;
     expect(errors).toBeUndefined();

@@ -67,6 +67,7 @@ export interface FollowOptions {
 /** One subscription that writes down what it is given. */
 export class Following {
   readonly options: FollowOptions;
+  readonly #name: string;
   readonly #received: Delivery[] = [];
   readonly #waiting = new Set<() => void>();
   readonly #stop: () => void;
@@ -74,8 +75,9 @@ export class Following {
   #isOver = false;
   #start = 0;
 
-  constructor(client: Resumable, options: FollowOptions) {
+  constructor(client: Resumable, options: FollowOptions, name = '') {
     this.options = options;
+    this.#name = name;
     const { thread, after, types, as } = options;
     const variables = {
       threadId: thread.id,
@@ -126,7 +128,19 @@ export class Following {
       await this.#until(() => this.#received.some(({ event }) => event?.id === last.id));
     const { through = (deliveries: readonly Delivery[]) => deliveries, viewer } = this.options;
     const events = through(this.#received).filter(({ event }) => event !== null);
-    expect(events, `as ${viewer ?? 'the owner'} after ${this.#start}`).toEqual(
+    const who = `${this.#name} as ${viewer ?? 'the owner'} after ${this.#start}`;
+    const got = events.map(({ event }) => event?.id ?? '');
+    const due = expected.map(({ id }) => id);
+    // First in short what is wrong, then every field.
+    expect(
+      {
+        lost: expected.filter(({ id }) => !got.includes(id)).map(({ seq }) => seq),
+        leaked: events.filter(({ event }) => !due.includes(event?.id ?? '')),
+        doubled: events.filter(({ event }, index) => got.indexOf(event?.id ?? '') < index),
+      },
+      who,
+    ).toEqual({ lost: [], leaked: [], doubled: [] });
+    expect(events, who).toEqual(
       expected.map((event) => ({ cursor: event.cursor, ended: null, event: lasting(viewer, event) })),
     );
     expect({ problem: this.#problem, isOver: this.#isOver }).toEqual({ problem: undefined, isOver: false });
