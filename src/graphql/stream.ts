@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
-import { LogGone } from '../shared/errors.ts';
+import { DomainError, LogGone } from '../shared/errors.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 import type { Flow } from './flow.ts';
@@ -14,6 +14,9 @@ interface Delivery {
 
 /** `extensions.cursor`: where the client stands once it has this payload. */
 export type Payload = ExecutionResult;
+
+/** Between attempts at a payload whose reads failed, in milliseconds: longer than loaders are shared, never long. */
+const RETRY = { first: 100, longest: 500 } as const;
 
 /** A source that always has more must not keep everybody else from their turn. */
 const BURST = 32;
@@ -30,7 +33,8 @@ export interface StreamDeps {
  *
  * Executes a subscription's operation for each event of its source: with a fresh context, so that no loader and no
  * right outlives an event, and lets nothing out that the session has not cleared. A payload that is held back is not
- * lost: the last one (`ended`) then carries the position of the last that went out.
+ * lost: the last one (`ended`) then carries the position of the last that went out. What the stores cannot be asked
+ * for at the moment is asked for again: an event goes out whole or not yet, never with its position and without itself.
  *
  * This is the place where one execution will serve many readers: the result depends on nothing of the socket's but
  * its caller's authority. A class, as there is one for each of many thousand subscriptions.
@@ -50,6 +54,7 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
   #reached: string | null = null;
   #isBehind = false;
   #pulled = 0;
+  #wake: (() => void) | null = null;
 
   constructor(source: AsyncIterable<unknown>, args: ExecutionArgs, caller: KnownCaller, deps: StreamDeps) {
     this.#events = source[Symbol.asyncIterator]();
@@ -113,9 +118,9 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
     const { cursor, ended } = deliveryOf(event);
     const isLast = typeof ended === 'string';
     const isMoved = isLast && this.#isBehind && this.#reached !== null;
-    const payload = await this.#execute(isMoved ? at(this.#reached, event) : event);
+    const payload = await this.#execute(isMoved ? at(this.#reached, event) : event, isLast);
     if (payload === null) return null;
-    if (isLast || (await this.#isCleared())) {
+    if (isLast || (!isIncomplete(payload) && (await this.#isCleared()))) {
       if (typeof cursor === 'string' && !this.#isBehind && !this.#isOver) {
         this.#reached = cursor;
         this.#caller.session?.issued(cursor);
@@ -127,15 +132,37 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
     return null;
   }
 
-  /** Null where the operation met the deletion of what it reads: the source then says that it ended. */
-  async #execute(event: unknown): Promise<Payload | null> {
+  /**
+   * Null where the operation met the deletion of what it reads: the source then says that it ended. Incomplete only
+   * where the stream ends before the stores can be read.
+   */
+  async #execute(event: unknown, isLast: boolean): Promise<Payload | null> {
     const { createContext, mask } = this.#deps;
-    const contextValue = createContext(asOfNow(this.#caller));
-    const result = await execute({ ...this.#args, rootValue: event, contextValue });
-    if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
-    const { cursor } = deliveryOf(event);
-    const masked = mask.result(result, this.#caller.requestId);
-    return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
+    for (let pause: number = RETRY.first; ; pause = Math.min(2 * pause, RETRY.longest)) {
+      const contextValue = createContext(asOfNow(this.#caller));
+      const result = await execute({ ...this.#args, rootValue: event, contextValue });
+      if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
+      if (isLast || this.#isEnding() || !isIncomplete(result)) {
+        const { cursor } = deliveryOf(event);
+        const masked = mask.result(result, this.#caller.requestId);
+        return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
+      }
+      await this.#pause(pause);
+    }
+  }
+
+  #isEnding(): boolean {
+    return this.#isOver || this.#caller.session?.ended.aborted === true;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   async #isCleared(): Promise<boolean> {
@@ -152,6 +179,8 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
   #finish(hasLeft: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#wake?.();
+    this.#wake = null;
     this.#resolve?.(OVER);
     this.#resolve = null;
     this.onOver?.(hasLeft);
@@ -161,6 +190,13 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
 
 const deliveryOf = (event: unknown): Delivery =>
   typeof event === 'object' && event !== null ? (event as Delivery) : {};
+
+/** Whether something could not be read that another attempt may read. */
+const isIncomplete = ({ errors }: ExecutionResult): boolean =>
+  errors?.some(
+    ({ originalError, extensions }) =>
+      (originalError instanceof DomainError ? originalError.code : extensions.code) === 'UNAVAILABLE',
+  ) ?? false;
 
 /** The same delivery, said to stand at `cursor`. */
 const at = (cursor: string | null, event: unknown): unknown =>
