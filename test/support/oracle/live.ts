@@ -18,7 +18,13 @@ export interface Place {
 /** A stock client with a credential; it comes back at once when it is cut, and gives `place()` of that moment. */
 export const createFollowing = (
   transport: Transport,
-  { place, token }: { readonly place: () => Place; readonly token: () => string },
+  {
+    place,
+    token,
+  }: {
+    readonly place: () => Place;
+    readonly token: () => string;
+  },
 ): Resumable => {
   const quick = { firstWaitMs: 5, longestWaitMs: 200 };
   return transport === 'ws'
@@ -45,6 +51,8 @@ const FOLLOW = /* GraphQL */ `
   subscription ($threadId: ID!, $after: Cursor, $types: [TimelineEventType!], $as: ID) {
     timeline(threadId: $threadId, after: $after, types: $types, as: $as) { cursor ended event { ...Event } }
   } ${LASTING_EVENT}`;
+
+const PATIENCE_MS = 20_000;
 
 interface Delivery {
   readonly cursor: string;
@@ -167,16 +175,18 @@ export class Following {
     for (const look of [...this.#waiting]) look();
   }
 
-  /** Gives up after a time that no delivery takes, so that what is missing is shown instead of waited for. */
+  /** Gives up when nothing has come for longer than anything takes, so that what is missing is shown instead of waited for. */
   #until(condition: () => boolean): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => done(), 30_000);
+      let timer: NodeJS.Timeout;
       const done = (): void => {
         clearTimeout(timer);
         this.#waiting.delete(look);
         resolve();
       };
       const look = (): void => {
+        clearTimeout(timer);
+        timer = setTimeout(done, PATIENCE_MS);
         if (condition() || this.#isOver) done();
       };
       this.#waiting.add(look);
