@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import { type Example, makeExample } from './firstStart.ts';
 import type { KnownCaller } from './graphql/caller.ts';
 import type { GraphQLContext } from './graphql/context.ts';
-import { createDoors, type DoorLimits } from './graphql/doors.ts';
+import { createDoors, type DoorLimits, drainTimesWithin } from './graphql/doors.ts';
 import { OPERATION_LIMITS } from './graphql/limits.ts';
 import { createSchema } from './graphql/schema.ts';
 import { WEBSOCKET_LIMITS } from './graphql/websocket.ts';
@@ -93,7 +93,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
   };
 };
 
-const limitsOf = ({ limits }: Config): Partial<DoorLimits> => ({
+const limitsOf = ({ limits, shutdownSeconds }: Config): Partial<DoorLimits> => ({
   operation: { ...OPERATION_LIMITS, depth: limits.queryDepth, cost: limits.queryCost },
   webSocket: { ...WEBSOCKET_LIMITS, subscriptions: limits.subscriptionsPerSocket },
   connections: {
@@ -101,6 +101,7 @@ const limitsOf = ({ limits }: Config): Partial<DoorLimits> => ({
     perUser: limits.socketsPerUser,
     unknownPerAddress: limits.uninitialisedSocketsPerAddress,
   },
+  drain: drainTimesWithin(shutdownSeconds * 1_000),
 });
 
 /** Made for one operation, and afresh for each event of a subscription. */

@@ -54,8 +54,6 @@ const proxies = z
   .regex(/^(\d{1,2}|true|false)$/, 'the number of proxies in front of the server is meant')
   .transform((text) => (text === 'true' ? 1 : text === 'false' ? 0 : Number(text)));
 
-const seconds = whole(0, 31_536_000);
-
 const environment = z.object({
   NODE_ENV: z
     .enum(['development', 'test', 'production'], 'development, test or production is meant')
@@ -84,7 +82,7 @@ const environment = z.object({
   MAX_UNINITIALISED_SOCKETS_PER_ADDRESS: whole(1, 1_000_000).default(100),
   MAX_QUERY_DEPTH: whole(1, 1_000).default(12),
   MAX_QUERY_COST: whole(1, 1_000_000_000).default(50_000),
-  SHUTDOWN_SECONDS: seconds.default(10),
+  SHUTDOWN_SECONDS: whole(1, 3_600).default(10),
 });
 
 /** Every variable there is, for the documents that list them. */

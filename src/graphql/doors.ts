@@ -57,7 +57,13 @@ export interface DrainTimes {
   readonly all: number;
 }
 
-const DRAIN_TIMES: DrainTimes = { over: 3_000, sockets: 6_000, all: 8_000 };
+/** How a shutdown of `ms` is divided: the last fifth is left to the stores. */
+export const drainTimesWithin = (ms: number): DrainTimes => ({
+  // Longer than this helps nobody who has to come back.
+  over: Math.min(ms * 0.3, 10_000),
+  sockets: ms * 0.6,
+  all: ms * 0.8,
+});
 
 /** Every way in: HTTP, event streams and WebSocket on one port. */
 export interface Doors {
@@ -65,7 +71,8 @@ export interface Doors {
   listen(port: number, host?: string): Promise<number>;
   /**
    * Refuses new work, has `tellReaders` end the streams over the milliseconds it is given, lets operations in flight
-   * finish and sockets close with 1012. Resolves within ten seconds, when everything is closed.
+   * finish and sockets close with 1012. Resolves when everything is closed: after `all` of
+   * the drain times at the latest.
    */
   drain(tellReaders: (overMs: number) => Promise<void>): Promise<void>;
   /** Ends whatever is left at once. */
@@ -74,7 +81,7 @@ export interface Doors {
 
 export const createDoors = (options: DoorsOptions): Doors => {
   const { authentication, metrics, log, limits = {} } = options;
-  const { webSocket = WEBSOCKET_LIMITS, drain: times = DRAIN_TIMES } = limits;
+  const { webSocket = WEBSOCKET_LIMITS, drain: times = drainTimesWithin(10_000) } = limits;
   let draining = false;
   const isDraining = (): boolean => draining;
 

@@ -42,6 +42,8 @@ test.each([
   ['NODE_ENV', 'prod'],
   ['LOG_LEVEL', 'loud'],
   ['MAX_AGENT_HOPS', '-1'],
+  ['SHUTDOWN_SECONDS', '0'],
+  ['SHUTDOWN_SECONDS', '3601'],
 ])('a wrong %s (%s) is named in one line', (name, value) => {
   const read = () => readConfig({ [name]: value });
   expect(read).toThrow(ConfigError);
