@@ -1,13 +1,11 @@
-import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findBrowser } from '../support/browser.ts';
 import { openProduct, type Product } from '../support/product.ts';
 import { openConversation } from './conversation.ts';
 
-/** A browser of the machine's own; none is downloaded for this, and without one there is nothing to run. */
-const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-);
+/** A browser of the machine's own: without one only what is served is tested. */
+const BROWSER = await findBrowser();
 const ARGUMENTS = [
   '--no-sandbox',
   '--headless',
@@ -18,6 +16,38 @@ const ARGUMENTS = [
   '--disable-component-update',
   '--disable-sync',
 ];
+
+describe('GraphiQL as it is served', () => {
+  let product: Product;
+  beforeAll(async () => {
+    product = await openProduct();
+  });
+  afterAll(() => product.close());
+
+  it('is what a browser gets at /graphql, complete and from this server alone', async () => {
+    const page = await fetch(product.url, { headers: { accept: 'text/html' } });
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toContain('text/html');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const files = [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
+    expect(files.some((path) => path.endsWith('.js'))).toBe(true);
+    for (const path of files.filter((file) => !file.startsWith('data:'))) {
+      expect(path).toMatch(/^\/graphiql\//);
+      const file = await fetch(`${product.origin}${path}`);
+      expect([path, file.status]).toEqual([path, 200]);
+      expect((await file.arrayBuffer()).byteLength).toBeGreaterThan(0);
+    }
+  });
+
+  it('is not what a program gets there', async () => {
+    const answer = await fetch(product.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: '{ __typename }' }),
+    });
+    expect(answer.headers.get('content-type')).toContain('json');
+  });
+});
 
 if (BROWSER !== undefined) {
   describe('GraphiQL in a browser', () => {
