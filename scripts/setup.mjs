@@ -1,8 +1,8 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   execute,
   fingerprint,
-  isThere,
   node,
   once,
   ROOT,
@@ -13,12 +13,13 @@ import {
   tool,
 } from './support.mjs';
 
-const OLDEST_NODE = [20, 19];
-
+/** As package.json's `engines` has it. */
 export const requireNode = () => {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])) return;
-  throw new SetupError(`Node ${OLDEST_NODE.join('.')} or newer is needed; this is ${process.versions.node}.`);
+  if ((major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major >= 24) return;
+  throw new SetupError(
+    `Node 20 (from 20.19), 22 (from 22.12), or 24 and newer is needed; this is ${process.versions.node}.`,
+  );
 };
 
 /** node_modules as the lock file says. A folder that is right already, however it came, is left alone. */
@@ -26,7 +27,7 @@ export const install = async () => {
   const stamp = () => fingerprint(['package-lock.json'], `${process.platform} ${process.arch}`);
   await once('install', {
     of: stamp,
-    makes: ['node_modules'],
+    makes: ['node_modules/.package-lock.json'],
     work: async () => {
       if (isInstalled()) return;
       say('Installing packages …');
@@ -65,13 +66,11 @@ const packages = (file) => {
   }
 };
 
-const CLIENT = 'src/storage/generated/prisma/client.ts';
-
 /** Prisma's client and Pothos' types. Neither needs the engine binary that Prisma would want to download. */
 export const generate = async () => {
   const made = await once('generate', {
     of: () => fingerprint(['prisma/schema.prisma', 'package-lock.json']),
-    makes: [CLIENT, 'src/storage/generated/pothos.ts'],
+    makes: ['src/storage/generated/prisma', 'src/storage/generated/pothos.ts'],
     work: async () => {
       const env = process.env.PRISMA_SCHEMA_ENGINE_BINARY
         ? {}
@@ -87,7 +86,9 @@ export const generate = async () => {
   if (made) say('Generated the database client.');
 };
 
-/** dist: the server, and the pages it serves. */
+const PAGES = 'dist/pages';
+
+/** dist: the server and the client, and the pages that the server serves. */
 export const build = async () => {
   const built = await once('build', {
     of: () =>
@@ -98,12 +99,14 @@ export const build = async () => {
         'tsconfig.client.json',
         'package-lock.json',
       ]),
-    makes: ['dist/main.js'],
+    makes: ['dist'],
+    except: [PAGES],
     work: async () => {
       say('Building …');
+      emptyDist();
       await compile('tsconfig.build.json');
       // The client is what others import: the one part with declarations.
-      if (isThere('src/client')) await compile('tsconfig.client.json');
+      await compile('tsconfig.client.json');
     },
   });
   await buildPages();
@@ -113,19 +116,23 @@ export const build = async () => {
 const compile = async (project) =>
   requireSuccess(await node([tool('typescript', 'bin/tsc'), '-p', project], { quiet: true }), 'The build');
 
-const PAGES = 'src/pages/graphiql';
+/** What was removed from the sources must not be there to be imported. */
+const emptyDist = () => {
+  const dist = join(ROOT, 'dist');
+  mkdirSync(dist, { recursive: true });
+  for (const name of readdirSync(dist))
+    if (`dist/${name}` !== PAGES) rmSync(join(dist, name), { recursive: true });
+};
 
 export const buildPages = async () => {
-  if (!isThere(PAGES)) return;
   await once('pages', {
     of: () => fingerprint(['src/pages', 'src/client', 'package-lock.json']),
-    makes: ['dist/pages/graphiql'],
+    makes: [PAGES],
     work: async () => {
       say('Building GraphiQL …');
-      const config = `${PAGES}/vite.config.ts`;
-      const args = [tool('vite', 'bin/vite.js'), 'build', ...(isThere(config) ? ['--config', config] : [])];
+      const args = ['build', '--config', 'src/pages/graphiql/vite.config.ts'];
       requireSuccess(
-        await node(args, { quiet: true, env: { NODE_ENV: 'production' } }),
+        await node([tool('vite', 'bin/vite.js'), ...args], { quiet: true, env: { NODE_ENV: 'production' } }),
         'The build of GraphiQL',
       );
     },
@@ -134,10 +141,9 @@ export const buildPages = async () => {
 
 /** The types of the documents in tests and client. */
 export const generateDocuments = async () => {
-  if (!isThere('schema.graphql')) return;
   await once('codegen', {
     of: () => fingerprint(['schema.graphql', 'codegen.ts', 'test', 'src/client', 'package-lock.json']),
-    makes: [],
+    makes: ['test/support/gql'],
     work: async () => {
       const result = await node([tool('@graphql-codegen/cli', 'cjs/bin.js'), '--config', 'codegen.ts'], {
         quiet: true,

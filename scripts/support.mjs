@@ -11,14 +11,30 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** A step of set-up could not be done; the message is one line for whoever started it. */
 export class SetupError extends Error {}
 
-/** Runs `main`; a failure is one readable line and a non-zero exit. */
+/** Runs `main`; a failure is one readable line and a non-zero exit. Where it came from stands in the log. */
 export const run = async (main) => {
-  process.chdir(ROOT);
   try {
+    process.chdir(ROOT);
     await main();
   } catch (error) {
-    console.error(error instanceof SetupError ? error.message : (error?.stack ?? String(error)));
+    say(error instanceof SetupError ? error.message : unforeseen(error));
     process.exit(1);
+  }
+};
+
+const unforeseen = (error) => {
+  const [line] = String(error?.message ?? error).split('\n');
+  return `Set-up failed: ${line}${writeLog(error?.stack ?? String(error))}`;
+};
+
+/** Keeps `text`, and says where; a folder that cannot be written to must not hide what went wrong. */
+const writeLog = (text) => {
+  const file = join(ROOT, 'setup.log');
+  try {
+    writeFileSync(file, `${text}\n`);
+    return ` (all of it in ${file})`;
+  } catch {
+    return '';
   }
 };
 
@@ -60,15 +76,13 @@ export const node = (args, options) => execute(process.execPath, args, options);
 /** Fails with the step's name and the most telling line of its output; the whole of it goes to a file. */
 export const requireSuccess = ({ code, text }, step) => {
   if (code === 0) return;
-  const file = join(ROOT, 'setup.log');
-  writeFileSync(file, text);
   const lines = text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
   const telling =
     lines.find((line) => /error|fail|cannot|not found|refused|ENO|EACC/i.test(line)) ?? lines.at(-1) ?? '';
-  throw new SetupError(`${step} failed: ${telling.slice(0, 300)} (all of it in ${file})`);
+  throw new SetupError(`${step} failed: ${telling.slice(0, 300)}${writeLog(text)}`);
 };
 
 /** The SHA-256 of files and folders, by their names and contents, and of `extra`. */
@@ -89,18 +103,33 @@ const addTo = (hash, path) => {
   hash.update(`${path}\0${stats.size}\0`).update(readFileSync(place));
 };
 
-/** Does `work` unless it was done for the same fingerprint before and what it made is there. */
-export const once = async (name, { of, makes, work }) => {
+/**
+ * Does `work` unless it was done for the same fingerprint before and all that it made is still there, file by file.
+ * `except`: what stands in there, but is made by another step.
+ */
+export const once = async (name, { of, makes, except = [], work }) => {
   const stamp = join(ROOT, 'node_modules', '.threadpad', name);
-  const wanted = of();
-  if (readIfThere(stamp) === wanted && makes.every((path) => isThere(path))) return false;
+  const state = () => `${of()}\n${makes.map((path) => inventory(path, except)).join('\n')}`;
+  if (readIfThere(stamp) === state()) return false;
   await work();
+  for (const path of makes)
+    if (statSync(join(ROOT, path), { throwIfNoEntry: false }) === undefined)
+      throw new SetupError(`Set-up failed: the step "${name}" ended well but did not make ${path}.`);
   mkdirSync(dirname(stamp), { recursive: true });
-  writeFileSync(stamp, of());
+  writeFileSync(stamp, state());
   return true;
 };
 
-export const isThere = (path) => statSync(join(ROOT, path), { throwIfNoEntry: false }) !== undefined;
+/** The names and sizes of the files in a folder, or of one file. */
+const inventory = (path, except) => {
+  if (except.includes(path)) return '';
+  const place = join(ROOT, path);
+  const stats = statSync(place, { throwIfNoEntry: false });
+  if (stats === undefined) return '';
+  if (!stats.isDirectory()) return `${path} ${stats.size}`;
+  const inside = readdirSync(place).sort();
+  return inside.map((name) => inventory(`${path}/${name}`, except)).join('\n');
+};
 
 export const readIfThere = (path) => {
   try {
