@@ -38,17 +38,12 @@ const normal = (origin: string): string => origin.toLowerCase().replace(/\/$/, '
 const ALLOWED_HEADERS = [
   'authorization',
   'content-type',
-  'idempotency-key',
-  'if-match',
-  'if-none-match',
   'last-event-id',
-  'mcp-protocol-version',
-  'mcp-session-id',
   'x-act-as',
   'x-api-key',
   'x-request-id',
 ].join(', ');
-const EXPOSED_HEADERS = 'etag, mcp-session-id, retry-after, www-authenticate, x-error-code, x-request-id';
+const EXPOSED_HEADERS = 'retry-after, www-authenticate, x-error-code, x-request-id';
 
 /** Sets the headers that let an allowed origin's page read the answer. */
 export const allowOrigin = (origins: Origins, request: IncomingMessage, response: ServerResponse): void => {
@@ -65,7 +60,7 @@ export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   headers['access-control-request-method'] !== undefined;
 
 export const PREFLIGHT_HEADERS = {
-  'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+  'access-control-allow-methods': 'GET, HEAD, POST',
   'access-control-allow-headers': ALLOWED_HEADERS,
   'access-control-max-age': '600',
 } as const;

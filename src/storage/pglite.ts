@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { PGlite, types } from '@electric-sql/pglite';
-import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
 import { translated } from './conflict.ts';
 import type { Database } from './database.ts';
 import { type FolderLock, lockFolder } from './folderLock.ts';
@@ -32,7 +31,6 @@ export const openInMemory = async (): Promise<Database> => databaseOn(await open
 const open = (dataDir: string): Promise<PGlite> =>
   PGlite.create({
     dataDir,
-    extensions: { pg_trgm },
     parsers: { [types.INT8]: (value) => value, [types.TIMESTAMPTZ]: rfc3339 },
   });
 
