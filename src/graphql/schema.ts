@@ -7,6 +7,7 @@ import '../threads/mutations.graphql.ts';
 import '../threads/subscription.graphql.ts';
 import '../threads/threads.graphql.ts';
 import '../timeline/events.graphql.ts';
+import '../timeline/mutations.graphql.ts';
 import '../timeline/subscription.graphql.ts';
 import '../timeline/timeline.graphql.ts';
 import './nodes.ts';

@@ -14,6 +14,12 @@ export const eventView = <Event extends TimelineEvent>(
   viewerId,
 });
 
+/** The event that a verb appended, for whoever appended it. */
+export const seenBy = <Event extends TimelineEvent>(result: {
+  event: Event;
+  viewerId: string | null;
+}): EventView<Event> => eventView(result.event, result.viewerId);
+
 export const cursorOf = (event: TimelineEvent): string => timelineCursor(event.threadId, event.seq, event.id);
 
 /** The event with this id if the viewer may see it. */
