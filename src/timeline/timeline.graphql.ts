@@ -124,6 +124,9 @@ TimelineObject.implement({
       },
       resolve: async (look, args, context) => {
         const { events, ...flags } = await readPage(context.services.database, look, args);
+        // Messages and their retractions name each other by position: those on the page are not read again.
+        for (const event of events)
+          context.loaders.eventAt.prime({ threadId: event.threadId, seq: event.seq }, event);
         const edges = events.map((event) => ({
           cursor: cursorOf(event),
           node: eventView(event, look.viewerId),
