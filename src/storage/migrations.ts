@@ -126,21 +126,40 @@ const strangeness = (applied: readonly Applied[], migrations: readonly Migration
   return undefined;
 };
 
+/**
+ * All of them in one transaction, so that a process which is killed in the middle leaves nothing half done and no
+ * record of a failure. Where one fails it is done again in the engine's own way, which records what failed.
+ */
 const apply = async (
   session: MigrationSession,
   folder: string,
   migrations: readonly Migration[],
 ): Promise<string[]> => {
+  const list = await migrationList(folder, migrations);
   const engine = await openSchemaEngine(session.adapter);
+  const run = async (): Promise<string[]> =>
+    (await engine.applyMigrations({ migrationsList: list, filters: NO_FILTER })).appliedMigrationNames;
   try {
-    const { appliedMigrationNames } = await engine.applyMigrations({
-      migrationsList: await migrationList(folder, migrations),
-      filters: NO_FILTER,
-    });
-    if (appliedMigrationNames.length > 0)
-      log.info({ migrations: appliedMigrationNames }, 'Migrations applied.');
-    return appliedMigrationNames;
+    const applied = (await inTransaction(session, run)) ?? (await run());
+    if (applied.length > 0) log.info({ migrations: applied }, 'Migrations applied.');
+    return applied;
   } finally {
     engine.free();
+  }
+};
+
+/** Null where it failed and was rolled back. */
+const inTransaction = async <Result>(
+  session: MigrationSession,
+  work: () => Promise<Result>,
+): Promise<Result | null> => {
+  await session.query('BEGIN');
+  try {
+    const result = await work();
+    await session.query('COMMIT');
+    return result;
+  } catch {
+    await session.query('ROLLBACK');
+    return null;
   }
 };
