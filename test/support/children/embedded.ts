@@ -6,6 +6,7 @@ import { openEmbedded } from '../../../src/storage/pglite.ts';
 const [folder = ''] = process.argv.slice(2);
 console.log('starts');
 const database = await openEmbedded(folder);
+console.log('made');
 await migrate(database);
 console.log('open');
 const insert = statement('child_insert', 'INSERT INTO users (id, name) VALUES ($1, $2)');
