@@ -29,7 +29,7 @@ export interface DoorDeps {
   readonly bodyLimit?: number;
 }
 
-const BODY_LIMIT = 8 * 1024 * 1024;
+export const BODY_LIMIT = 8 * 1024 * 1024;
 const JSON_TYPES = ['application/json', 'application/graphql-response+json'] as const;
 const ANSWER_TYPES = [...JSON_TYPES, 'text/event-stream'] as const;
 type JsonType = (typeof JSON_TYPES)[number];

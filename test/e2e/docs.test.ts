@@ -8,14 +8,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { resumable, steady } from '../../src/client/index.ts';
 import { CONFIG_VARIABLES, readConfig } from '../../src/config.ts';
+import { BODY_LIMIT } from '../../src/graphql/door.ts';
 import { createSchema } from '../../src/graphql/schema.ts';
+import { WEBSOCKET_LIMITS } from '../../src/graphql/websocket.ts';
 import { ERROR_STATUS } from '../../src/shared/errors.ts';
+import { LIMITS } from '../../src/shared/input.ts';
 import { createTenant, type Server, startApp, type Tenant } from '../support/app.ts';
 import { ADMIN_TOKEN } from '../support/identity.ts';
 import { type Block, blocksOf, codeIn, linksOf, tableOf } from '../support/markdown.ts';
 
 const FILES = [
   'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'examples/README.md',
   ...(await readdir('docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
 ];
 const BLOCKS = (await Promise.all(FILES.map(blocksOf))).flat();
@@ -183,7 +189,55 @@ const runBlock = async ({ language, text }: Block, { tenant, threadId }: Place):
   }
 };
 
+/** Where the documents name each limit. */
+const NAMED: Readonly<Record<keyof typeof LIMITS, string>> = {
+  messageContent: 'message `content`',
+  messageData: 'message `data`',
+  messageContext: 'message `context`',
+  metaData: '`metaData`',
+  tools: '`tools`',
+  reason: '`reason` of a retraction',
+  ticketOperation: '`query`, `variables`, `operationName` of a ticket, each',
+  handle: '`handle`',
+  label: '`label` of a credential',
+  task: '`task` of a message’s context',
+  kind: '`kind` of a message’s context',
+  displayName: '`displayName`',
+  name: '`name` of a user',
+  idempotencyKey: '`idempotencyKey`',
+  expiresInSeconds: '`expiresInSeconds`',
+  minParticipants: '`participantIds` of a thread, distinct, at least',
+  maxParticipants: '`participantIds` of a thread, distinct, at most',
+  mentions: '`mentionIds`',
+  sources: '`sourceIds`',
+  pageSize: '`first`, `last`',
+  defaultPageSize: 'a page without `first` and `last`',
+  nodes: '`ids` of `nodes`',
+  jsonDepth: 'levels of a JSON value',
+};
+
+const UNITS: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2 };
+
+/** `256 KiB`, `128 characters`, `315,360,000 (ten years)`. */
+const amountIn = (cell: string): number => {
+  const [, digits = '', unit = ''] = /^([\d,]+) ?(\w*)/.exec(cell) ?? [];
+  return Number(digits.replaceAll(',', '')) * (UNITS[unit] ?? 1);
+};
+
 describe('what the documents list', () => {
+  test('every limit, with its amount', async () => {
+    const limits = Object.entries(LIMITS) as [keyof typeof LIMITS, number][];
+    expect(
+      Object.fromEntries(
+        (await tableOf('docs/api.md', 'what')).map(([what = '', limit = '']) => [what, amountIn(limit)]),
+      ),
+    ).toEqual({
+      ...Object.fromEntries(limits.map(([name, limit]) => [NAMED[name], limit])),
+      'a request’s body': BODY_LIMIT,
+      'a WebSocket message': WEBSOCKET_LIMITS.message,
+    });
+  });
+
   test('every configuration variable, with its default', async () => {
     const rows = await tableOf('docs/operations.md', 'variable');
     expect(rows.map(([name = '']) => codeIn(name)).sort()).toEqual([...CONFIG_VARIABLES].sort());
