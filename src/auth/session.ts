@@ -25,10 +25,10 @@ export interface Session {
    */
   renew(token: string): Promise<{ credentialId: string }>;
   /**
-   * Told of a cursor that goes out on the stream. Of a ticket's stream the first is kept: a reconnection is
-   * believed from there on. Does nothing for others.
+   * Told of a cursor before it goes out on the stream. Of a ticket's stream the first is kept: a reconnection is
+   * believed from there on, and none is without it. Does nothing for others.
    */
-  issued(cursor: string): void;
+  issued(cursor: string): Promise<void> | undefined;
   /** The socket or stream is gone: frees everything. `ended` is not aborted by it. */
   close(): void;
 }

@@ -11,7 +11,7 @@ export type Identify = <T>(presented: Presented, use: (who: Identified) => T) =>
 
 /** What a ticket's stream adds to a session. */
 interface StreamHooks {
-  issued(cursor: string): void;
+  issued(cursor: string): Promise<void> | undefined;
   closed(): void;
 }
 
@@ -146,7 +146,7 @@ export const adminSession = (actor: Actor): Session => {
     renew: async () => {
       throw forbidden('The administrator\u2019s connection needs no renewal.');
     },
-    issued: () => {},
+    issued: () => undefined,
     close: () => {},
   };
 };

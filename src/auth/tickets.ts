@@ -41,7 +41,7 @@ const OPEN = statement<CredentialRow & { opened: number; act_as: string | null }
      AND ${CREDENTIAL_IS_ALIVE}
      AND CASE WHEN $3::text IS NULL THEN t.opened = 0 AND t.expires_at > clock_timestamp()
          ELSE t.opened > 0 AND t.alive_at > clock_timestamp() - ${RECONNECT_WITHIN}
-           AND (t.start_seq IS NULL OR (t.start_thread_id = $3 AND t.start_seq <= $4::int)) END
+           AND t.start_thread_id = $3 AND t.start_seq <= $4::int END
    RETURNING t.opened, t.act_as, ${CREDENTIAL_COLUMNS}`,
 );
 
@@ -89,10 +89,16 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
   const writes = new Set<Promise<unknown>>();
   let timer: NodeJS.Timeout | null = null;
 
-  /** Written behind the stream's back: what is lost costs a late reconnection, nothing else. */
-  const write = (result: Promise<unknown>): void => {
-    const settled = result.catch((error: unknown) => onError?.(error)).finally(() => writes.delete(settled));
+  /** Never rejects: what is not written costs a reconnection, nothing else. */
+  const write = (result: Promise<unknown>): Promise<void> => {
+    const settled = result
+      .then(
+        () => undefined,
+        (error: unknown) => onError?.(error),
+      )
+      .finally(() => writes.delete(settled));
     writes.add(settled);
+    return settled;
   };
 
   const endOlder = (hash: string, opened: number): void => {
@@ -127,7 +133,7 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
     timer ??= setTimeout(() => {
       timer = null;
       if (streams.size === 0) return;
-      write(renew());
+      void write(renew());
       renewLater();
     }, RENEW_EVERY_MS).unref();
   };
@@ -157,17 +163,17 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
         const { opened } = row;
         let isStarted = lastEventId !== null;
         const hooks = {
-          issued: (cursor: string): void => {
-            if (isStarted) return;
+          issued: (cursor: string): Promise<void> | undefined => {
+            if (isStarted) return undefined;
             const start = readTimelineCursor(cursor);
-            if (start === undefined) return;
+            if (start === undefined) return undefined;
             isStarted = true;
-            write(database.query(START, [hash, start.threadId, start.seq]));
+            return write(database.query(START, [hash, start.threadId, start.seq]));
           },
           closed: (): void => {
             if (streams.get(hash)?.opened === opened) streams.delete(hash);
             if (streams.size === 0) deafen();
-            write(database.query(BREAK, [hash, opened]));
+            void write(database.query(BREAK, [hash, opened]));
           },
         };
         const session = hold(hash, opened, () => sessions.open(identifiedBy(row, row.act_as), hooks));

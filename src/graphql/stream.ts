@@ -119,11 +119,11 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
     const isLast = typeof ended === 'string';
     const isMoved = isLast && this.#isBehind && this.#reached !== null;
     const payload = await this.#execute(isMoved ? at(this.#reached, event) : event, isLast);
-    if (payload === null) return null;
-    if (isLast || (!isIncomplete(payload) && (await this.#isCleared()))) {
+    if (payload !== null && (isLast || (!isIncomplete(payload) && (await this.#isCleared())))) {
       if (typeof cursor === 'string' && !this.#isBehind && !this.#isOver) {
         this.#reached = cursor;
-        this.#caller.session?.issued(cursor);
+        // It is known everywhere before the client has it, who may come back with it at once.
+        await this.#caller.session?.issued(cursor);
       }
       return payload;
     }

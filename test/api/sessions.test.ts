@@ -133,8 +133,8 @@ describe('sessions', () => {
     it('takes the stream up again, with an id that was issued on it, and ends what was thought open', async () => {
       const ticket = await ticketFor(tenant.owner);
       const first = await identity.openTicketSession(ticket, asked, null);
-      await written('ticket_start', () => first.issued(cursorAt(5)));
-      first.issued(cursorAt(3));
+      await first.issued(cursorAt(5));
+      await first.issued(cursorAt(3));
       for (const id of ['garbage', cursorAt(4), timelineCursor(newId('Thread'), 9, newId('Event'))])
         await expect(identity.openTicketSession(ticket, asked, id)).rejects.toMatchObject(dead);
       expect(first.ended.aborted).toBe(false);
@@ -145,6 +145,15 @@ describe('sessions', () => {
       const third = await elsewhere.openTicketSession(ticket, asked, cursorAt(5));
       await third.cleared();
       third.close();
+    });
+
+    it('does not take up a stream on which nothing was issued: there is no id to come back with', async () => {
+      const ticket = await ticketFor(tenant.owner);
+      const first = await identity.openTicketSession(ticket, asked, null);
+      await expect(elsewhere.openTicketSession(ticket, asked, cursorAt(1))).rejects.toMatchObject(dead);
+      await written('ticket_break', first.close);
+      for (const id of [cursorAt(0), cursorAt(1), timelineCursor(newId('Thread'), 9, newId('Event'))])
+        await expect(identity.openTicketSession(ticket, asked, id)).rejects.toMatchObject(dead);
     });
 
     it('dies with the credential that made it', async () => {
@@ -168,6 +177,7 @@ describe('sessions', () => {
 
       const ticket = await ticketFor(tenant.owner);
       const first = await identity.openTicketSession(ticket, asked, null);
+      await first.issued(cursorAt(1));
       await written('ticket_break', first.close);
       await age('alive_at', 59);
       const second = await identity.openTicketSession(ticket, asked, cursorAt(1));

@@ -46,7 +46,7 @@ it('opens, resumes and takes over streams with a ticket', async () => {
   expect(Date.parse(expiresAt)).toBeGreaterThan(Date.now());
   const first = await identity.openTicketSession(ticket, operation, null);
   const last = timelineCursor(newId('Thread'), 3, newId('Event'));
-  first.issued(last);
+  await first.issued(last);
   const second = await identity.openTicketSession(ticket, operation, last);
   expect(first.ended.aborted).toBe(true);
   second.close();

@@ -50,6 +50,7 @@ export const createTestCredentials = () => {
       },
       issued: (cursor) => {
         issued.push(cursor);
+        return undefined;
       },
       close() {
         events.off('ended', onEnded);
