@@ -77,6 +77,9 @@ export const requireObject = (
 
 const walk = (value: Json | undefined, field: string, depth: number): void => {
   if (typeof value === 'string') requireText(value, field);
+  // JSON has no infinity: it would be stored as null.
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw badInput(`${field} has a number beyond what can be held.`, { field });
   if (value === null || typeof value !== 'object') return;
   if (depth > LIMITS.jsonDepth)
     throw badInput(`${field} is nested deeper than ${LIMITS.jsonDepth}.`, { field });
