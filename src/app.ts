@@ -81,7 +81,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     },
     close: async () => {
       await doors.drain(async (overMs) => {
-        services.drain();
+        services.drain(overMs);
         await hub.drain(overMs);
       });
       await emptying.close();

@@ -9,6 +9,7 @@ import { createLoaders, createSharedLoaders } from './loaders.ts';
 import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
 import { notFound } from './shared/errors.ts';
+import { createLanes } from './shared/lanes.ts';
 import type { Database } from './storage/database.ts';
 import type { Emptying } from './threads/emptying.ts';
 import { createEngagements } from './threads/engagements.ts';
@@ -30,6 +31,9 @@ export interface ServiceOptions {
   /** 0: no limit. */
   readonly maxAgentHops: number;
 }
+
+/** Writers of one thread at once: enough to keep its lock busy, too few to take all connections. */
+const WRITERS = { width: 4, patienceMs: 5_000 };
 
 export type Services = ReturnType<typeof createServices>;
 
@@ -67,7 +71,7 @@ export const createServices = ({
     threads: createThreads({ database, announce, requireVisibleParticipants }),
     engagements: createEngagements({ database }),
     threadLists,
-    timeline: createTimeline({ database, announce, maxAgentHops }),
+    timeline: createTimeline({ database, announce, maxAgentHops, lanes: createLanes(WRITERS) }),
     followThreads: createFollowThreads({
       bus,
       looks,
@@ -75,7 +79,7 @@ export const createServices = ({
       draining: draining.signal,
     }),
     /** Tells those who follow lists that this process is about to stop; the hub tells those who follow logs. */
-    drain: () => draining.abort(),
+    drain: (overMs: number) => draining.abort(overMs),
     followTimeline: createFollowTimeline({
       looks,
       logs: hub.logs(timelineSource(database)),

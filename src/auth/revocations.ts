@@ -124,7 +124,7 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
 
   const read = async (from: bigint): Promise<void> => {
     const startedAt = monotonic();
-    const [row] = await database.query(READ, [from.toString()]);
+    const [row] = await database.urgent(READ, [from.toString()]);
     if (row === undefined || isClosed) return;
     end(row.ended);
     noteClock(row);

@@ -27,6 +27,11 @@ export interface Database {
    * passed as JSON text, a `timestamptz` one as a Date or text.
    */
   query<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]>;
+  /**
+   * As `query`, on connections that ordinary work does not use: for the little that everything else waits for (the
+   * revocation log, how far followed logs reach), also while the others all wait for locks.
+   */
+  urgent<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]>;
   /** Runs a script of several statements without parameters, as one transaction (tests and set-up only). */
   script(sql: string): Promise<void>;
   /** A session of its own for migrations: one connection, no statement timeout. */

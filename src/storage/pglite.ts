@@ -66,10 +66,13 @@ const databaseOn = async (engine: PGlite, lock?: FolderLock): Promise<Database> 
   await engine.exec("SET TimeZone = 'UTC'; SET DateStyle = 'ISO';");
   const adapter = pgliteAdapter(engine);
   const prisma = openPrisma(adapter);
+  const query: Database['query'] = <Row>({ text }: { text: string }, values: readonly unknown[]) =>
+    translated(async () => (await engine.query<Row & object>(text, [...values])).rows);
   return {
     prisma,
-    query: <Row>({ text }: { text: string }, values: readonly unknown[]) =>
-      translated(async () => (await engine.query<Row & object>(text, [...values])).rows),
+    query,
+    // One engine, one connection: nothing here is beside it.
+    urgent: query,
     script: (sql) => translated(async () => void (await engine.exec(sql))),
     openMigrationSession: () =>
       Promise.resolve({

@@ -18,29 +18,35 @@ export interface PostgresOptions {
 
 /** Waiting for a connection, and for the server's side of the handshake. Leaves time to answer within 2 s. */
 const CONNECT_MS = 1_500;
+/** Beside the pool; opened when first used. */
+const URGENT_CONNECTIONS = 2;
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
 /** Opens a pool; connects to nothing yet, so a server that is away is noticed by the first command. */
 export const openPostgres = (url: string, options: PostgresOptions = {}): Promise<Database> => {
   const { poolSize = 20, statementTimeoutMs = 15_000 } = options;
   const sockets = createSockets();
-  const pool = new pg.Pool({
-    ...connection(url),
-    max: poolSize,
-    stream: sockets.open,
-    statement_timeout: statementTimeoutMs,
-    // The last resort, should the server's own time-out never be heard of.
-    query_timeout: statementTimeoutMs + 2_000,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    idleTimeoutMillis: 60_000,
-    application_name: 'threadpad',
-  });
-  pool.on('error', (error) => log.warn({ err: error }, 'An idle database connection was lost.'));
-
   const busy = new Map<pg.PoolClient, number>();
-  pool.on('acquire', (client) => busy.set(client, performance.now()));
-  pool.on('release', (_error, client) => busy.delete(client as pg.PoolClient));
-  pool.on('remove', (client) => busy.delete(client as pg.PoolClient));
+  const openPool = (max: number, name: string): pg.Pool => {
+    const pool = new pg.Pool({
+      ...connection(url),
+      max,
+      stream: sockets.open,
+      statement_timeout: statementTimeoutMs,
+      // The last resort, should the server's own time-out never be heard of.
+      query_timeout: statementTimeoutMs + 2_000,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      idleTimeoutMillis: 60_000,
+      application_name: name,
+    });
+    pool.on('error', (error) => log.warn({ err: error }, 'An idle database connection was lost.'));
+    pool.on('acquire', (client) => busy.set(client, performance.now()));
+    pool.on('release', (_error, client) => busy.delete(client as pg.PoolClient));
+    pool.on('remove', (client) => busy.delete(client as pg.PoolClient));
+    return pool;
+  };
+  const pool = openPool(poolSize, 'threadpad');
+  const urgent = openPool(URGENT_CONNECTIONS, 'threadpad urgent');
 
   const lifeline = createLifeline({
     makeClient: () => new pg.Client({ ...connection(url), application_name: 'threadpad lifeline' }),
@@ -49,23 +55,21 @@ export const openPostgres = (url: string, options: PostgresOptions = {}): Promis
   });
 
   const prisma = openPrisma(new PrismaPg(pool));
+  const runOn =
+    (on: pg.Pool): Database['query'] =>
+    ({ name, text }, values) =>
+      translated(async () => (await on.query({ name, text, values: values as unknown[] })).rows);
 
   return Promise.resolve({
     prisma,
-    query: async <Row>(
-      { name, text }: { name: string; text: string },
-      values: readonly unknown[],
-    ): Promise<Row[]> =>
-      translated(async () => {
-        const result = await pool.query({ name, text, values: values as unknown[] });
-        return result.rows as Row[];
-      }),
+    query: runOn(pool),
+    urgent: runOn(urgent),
     script: async (sql) => translated(async () => void (await pool.query(sql))),
     openMigrationSession: () => openMigrationSession(url),
     close: async () => {
       lifeline.close();
       await prisma.$disconnect();
-      await pool.end();
+      await Promise.all([pool.end(), urgent.end()]);
     },
   });
 };

@@ -2,9 +2,10 @@ import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Session } from '../auth/session.ts';
 import type { Bus } from '../live/bus.ts';
 import type { DeliveryEnd } from '../timeline/follow.ts';
-import { decodeThreadNotice, type ThreadNotice, userChannel } from '../timeline/live.ts';
-import { isSeqInRanges, type Look } from '../timeline/look.ts';
+import { decodeThreadNotice, userChannel } from '../timeline/live.ts';
+import type { Look } from '../timeline/look.ts';
 import type { Looks } from '../timeline/looks.ts';
+import { concerns, type Heard, hear, UNHEARD } from './notices.ts';
 
 /** A thread of the viewer's that reads otherwise than before, or is gone; or why the stream ends. */
 export interface ThreadsDelivery {
@@ -15,9 +16,12 @@ export interface ThreadsDelivery {
 
 /** At most one payload per thread in this time. */
 const SPACING_MS = 1_000;
-const IDLE_MS = 3_600_000;
+/** How soon a Redis that went away is noticed by a follower that sleeps. */
+const IDLE_MS = 5_000;
 /** How far this process's clock may be ahead of the database's. */
 const CLOCK_MARGIN_MS = 5_000;
+/** Membership is permanent, so a stranger's thread is looked at once; so many of them are remembered. */
+const STRANGERS = 2_000;
 
 const delivery = (fields: Partial<ThreadsDelivery> = {}): ThreadsDelivery => ({
   thread: null,
@@ -31,133 +35,148 @@ export interface FollowThreadsOptions {
   readonly looks: Looks;
   /** Threads of this viewer whose last visible event is later than this time (microseconds since 1970). */
   changedSince(ownerId: string, viewerId: string | null, activity: bigint): Promise<Look[]>;
-  /** Fires when this process is about to stop. */
+  /** Fires when this process is about to stop; its reason: over how many milliseconds readers are told. */
   readonly draining: AbortSignal;
 }
 
 /**
  * Tells a viewer which of its threads changed. State, not a log: changes of one thread within a second are told as one,
  * and what is missed while the stream is broken is read from the list again. It is woken by what goes through the
- * viewer's window and by its own state and read position, never by others' states beyond its window.
+ * viewer's window and by its own state and read position, never by others' states beyond its window. While Redis is
+ * away the list itself is asked, once a second.
  */
-export const createFollowThreads = ({ bus, looks, changedSince, draining }: FollowThreadsOptions) =>
-  async function* (
+export const createFollowThreads =
+  (options: FollowThreadsOptions) =>
+  (
     session: Session,
     input: { readonly as?: string | null | undefined },
     clientGone: AbortSignal,
-  ): AsyncGenerator<ThreadsDelivery> {
+  ): AsyncGenerator<ThreadsDelivery> => {
     const tenant = refuseRunToken(requireTenant(session.actor));
-    const viewerId = viewerOf(tenant, input.as);
-    const waiting = new Map<string, ThreadNotice[]>();
-    const sentAt = new Map<string, number>();
-    let seen = BigInt(Date.now() - CLOCK_MARGIN_MS) * 1_000n;
-    let isListening = false;
-    let isBehind = false;
-    let wake: () => void = () => {};
+    return follow(options, session, tenant.userId, viewerOf(tenant, input.as), clientGone);
+  };
 
-    const unsubscribe = bus.subscribe(
-      userChannel(tenant.userId),
-      (message) => {
-        const notice = decodeThreadNotice(message);
-        const notices = waiting.get(notice.threadId);
-        if (notices === undefined) waiting.set(notice.threadId, [notice]);
-        else notices.push(notice);
-        wake();
-      },
-      () => {
-        // The first time nothing was missed: the first payload goes out only now.
-        isBehind = isListening;
-        isListening = true;
-        wake();
-      },
-    );
-    const signals = [clientGone, session.ended, draining];
-    const onStop = (): void => wake();
-    for (const signal of signals) signal.addEventListener('abort', onStop);
-    const isStopped = (): boolean => signals.some((signal) => signal.aborted);
+const follow = async function* (
+  { bus, looks, changedSince, draining }: FollowThreadsOptions,
+  session: Session,
+  ownerId: string,
+  viewerId: string | null,
+  clientGone: AbortSignal,
+): AsyncGenerator<ThreadsDelivery> {
+  const waiting = new Map<string, Heard>();
+  const sentAt = new Map<string, number>();
+  const strangers = new Set<string>();
+  let seen = BigInt(Date.now() - CLOCK_MARGIN_MS) * 1_000n;
+  let isListening = false;
+  let isGreeted = false;
+  let isBehind = false;
+  let wake: () => void = () => {};
 
-    /** Until something may be due, at the latest when the first thread's spacing is over. */
-    const pause = (): Promise<void> =>
-      new Promise((resolve) => {
-        const now = performance.now();
-        const due = [...waiting.keys()].map((id) => (sentAt.get(id) ?? -SPACING_MS) + SPACING_MS - now);
-        const longest = isStopped() ? 0 : bus.connected && !isBehind ? IDLE_MS : SPACING_MS;
-        const timer = setTimeout(resolve, Math.min(...due, longest));
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+  const unsubscribe = bus.subscribe(
+    userChannel(ownerId),
+    (message) => {
+      const notice = decodeThreadNotice(message);
+      const heard = hear(waiting.get(notice.threadId), notice, viewerId);
+      if (heard === undefined || strangers.has(notice.threadId)) return;
+      waiting.set(notice.threadId, heard);
+      wake();
+    },
+    () => {
+      // Nothing was missed only where nothing was promised yet: before the first payload.
+      isBehind ||= isListening || isGreeted;
+      isListening = true;
+      wake();
+    },
+  );
+  const signals = [clientGone, session.ended, draining];
+  const onStop = (): void => wake();
+  for (const signal of signals) signal.addEventListener('abort', onStop);
+  const isStopped = (): boolean => signals.some((signal) => signal.aborted);
 
-    const takeDue = (): [string, ThreadNotice[]][] => {
-      const now = performance.now();
-      for (const [id, at] of sentAt) if (now - at >= SPACING_MS) sentAt.delete(id);
-      const due = [...waiting].filter(([id]) => !sentAt.has(id));
-      for (const [id] of due) waiting.delete(id);
-      return due;
-    };
+  const sleep = (milliseconds: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
 
-    /** What this viewer is to be told of one thread; null for nothing. */
-    const toTell = async (
-      threadId: string,
-      notices: readonly ThreadNotice[],
-    ): Promise<ThreadsDelivery | null> => {
-      const gone = notices.find((notice) => notice.deletedFor !== undefined);
-      if (gone !== undefined)
-        return viewerId === null || gone.deletedFor?.includes(viewerId)
-          ? delivery({ deletedThreadId: threadId })
-          : null;
-      if (!notices.some(({ participantId }) => participantId === undefined || participantId === viewerId))
-        return null;
-      const answer = await looks.read({ ownerId: tenant.userId, threadId, viewerId });
-      return answer !== null && notices.some((notice) => concerns(answer.look, notice))
-        ? delivery({ thread: answer.look })
-        : null;
-    };
+  /** Until something may be due, at the latest when the first thread's spacing is over. */
+  const pause = (): Promise<void> => {
+    if (isStopped()) return Promise.resolve();
+    const now = performance.now();
+    const due = [...waiting.keys()].map((id) => (sentAt.get(id) ?? -SPACING_MS) + SPACING_MS - now);
+    return sleep(Math.min(...due, bus.connected && !isBehind ? IDLE_MS : SPACING_MS));
+  };
 
-    /** Wake-ups may have been lost: the list itself says what moved. */
-    const catchUp = async (): Promise<void> => {
-      for (const look of await changedSince(tenant.userId, viewerId, seen))
-        if (!waiting.has(look.threadId)) waiting.set(look.threadId, [{ threadId: look.threadId }]);
-      isBehind = false;
-    };
+  const takeDue = (): [string, Heard][] => {
+    const now = performance.now();
+    for (const [id, at] of sentAt) if (now - at >= SPACING_MS) sentAt.delete(id);
+    const due = [...waiting].filter(([id]) => !sentAt.has(id));
+    for (const [id] of due) waiting.delete(id);
+    return due;
+  };
 
-    /** While the database is away nothing is told; it is caught up with when it is back. */
-    const told = async (due: readonly [string, ThreadNotice[]][]): Promise<(ThreadsDelivery | null)[]> => {
-      try {
-        if (isBehind || !bus.connected) await catchUp();
-        return await Promise.all(due.map(([threadId, notices]) => toTell(threadId, notices)));
-      } catch {
-        isBehind = true;
-        await pause();
-        return [];
-      }
-    };
+  const isStranger = (threadId: string): void => {
+    strangers.add(threadId);
+    const [oldest] = strangers;
+    if (strangers.size > STRANGERS && oldest !== undefined) strangers.delete(oldest);
+  };
 
+  /** What this viewer is to be told of one thread; null for nothing. */
+  const toTell = async (threadId: string, heard: Heard): Promise<ThreadsDelivery | null> => {
+    if (heard.isGone) return delivery({ deletedThreadId: threadId });
+    const answer = await looks.read({ ownerId, threadId, viewerId });
+    if (answer === null) isStranger(threadId);
+    return answer !== null && concerns(answer.look, heard) ? delivery({ thread: answer.look }) : null;
+  };
+
+  /** Wake-ups may have been lost: the list itself says what moved. */
+  const catchUp = async (): Promise<void> => {
+    isBehind = false;
+    for (const look of await changedSince(ownerId, viewerId, seen + 1n))
+      if (!waiting.has(look.threadId)) waiting.set(look.threadId, UNHEARD);
+  };
+
+  /** While the database is away nothing is told and nothing forgotten. */
+  const told = async (due: readonly [string, Heard][]): Promise<(ThreadsDelivery | null)[]> => {
     try {
-      if (!isListening && bus.connected) await pause();
-      yield delivery();
-      while (!isStopped()) {
-        const due = takeDue();
-        for (const payload of await told(due)) {
-          if (payload === null) continue;
-          const { thread } = payload;
-          if (thread !== null) {
-            sentAt.set(thread.threadId, performance.now());
-            if (BigInt(thread.activity) > seen) seen = BigInt(thread.activity);
-          }
-          yield payload;
-        }
-        if (due.length === 0) await pause();
-      }
-      if (clientGone.aborted) return;
-      yield delivery({ ended: session.ended.aborted ? 'CREDENTIAL_ENDED' : 'SERVER_DRAINING' });
-    } finally {
-      unsubscribe();
-      for (const signal of signals) signal.removeEventListener('abort', onStop);
+      if (isBehind || !bus.connected) await catchUp();
+      return await Promise.all(due.map(([threadId, heard]) => toTell(threadId, heard)));
+    } catch {
+      for (const [threadId, heard] of due) waiting.set(threadId, waiting.get(threadId) ?? heard);
+      isBehind = true;
+      if (!isStopped()) await sleep(SPACING_MS);
+      return [];
     }
   };
 
-/** Whether what the notice speaks of goes through the viewer's window. */
-const concerns = (look: Look, { seq }: ThreadNotice): boolean =>
-  seq === undefined || (seq <= look.end.seq && isSeqInRanges(look, seq));
+  try {
+    // Whoever reads the list after the first payload misses nothing; a Redis that is away holds nobody up.
+    if (!isListening && bus.connected && !isStopped()) await sleep(SPACING_MS);
+    isGreeted = true;
+    yield delivery();
+    while (!isStopped()) {
+      const due = takeDue();
+      for (const payload of await told(due)) {
+        if (payload === null) continue;
+        const { thread } = payload;
+        if (thread !== null) {
+          sentAt.set(thread.threadId, performance.now());
+          if (BigInt(thread.activity) > seen) seen = BigInt(thread.activity);
+        }
+        yield payload;
+      }
+      if (due.length === 0) await pause();
+    }
+    const isEnded = (): boolean => clientGone.aborted || session.ended.aborted;
+    // Not all at once, so that they do not all come back at once.
+    if (!isEnded()) await sleep(Math.random() * Number(draining.reason));
+    if (!clientGone.aborted)
+      yield delivery({ ended: session.ended.aborted ? 'CREDENTIAL_ENDED' : 'SERVER_DRAINING' });
+  } finally {
+    unsubscribe();
+    for (const signal of signals) signal.removeEventListener('abort', onStop);
+  }
+};

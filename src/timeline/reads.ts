@@ -184,7 +184,7 @@ export const readEventsAfter = async (
   after: number,
   limit: number,
 ): Promise<TimelineEvent[]> =>
-  (await database.query(AFTER, [ownerId, threadId, after, limit])).map(eventFromRow);
+  (await database.urgent(AFTER, [ownerId, threadId, after, limit])).map(eventFromRow);
 
 const HEADS = statement<{ thread_id: string; last_seq: number }>(
   'timeline_heads',
@@ -197,6 +197,9 @@ export const readHeads = async (
   database: Database,
   keys: readonly { readonly ownerId: string; readonly threadId: string }[],
 ): Promise<Map<string, number>> => {
-  const rows = await database.query(HEADS, [keys.map((key) => key.ownerId), keys.map((key) => key.threadId)]);
+  const rows = await database.urgent(HEADS, [
+    keys.map((key) => key.ownerId),
+    keys.map((key) => key.threadId),
+  ]);
   return new Map(rows.map((row) => [row.thread_id, row.last_seq]));
 };

@@ -11,6 +11,7 @@ import {
   requireIdempotencyKey,
   requireJson,
 } from '../shared/input.ts';
+import type { Lanes } from '../shared/lanes.ts';
 import { type Database, statement } from '../storage/database.ts';
 import {
   eventFromRow,
@@ -64,8 +65,11 @@ export const createTimeline = ({
   database,
   announce,
   maxAgentHops,
+  lanes,
 }: {
   database: Database;
+  /** Writers of one thread wait for each other here, not on a connection. */
+  lanes: Lanes;
   announce: Announce;
   maxAgentHops: number;
 }) => ({
@@ -91,24 +95,26 @@ export const createTimeline = ({
     const upTo = position(input.threadId, input.acknowledgeUpTo, 'acknowledgeUpTo');
     const hash =
       key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
-    const [row] = await database.query(APPEND, [
-      tenant.userId,
-      input.threadId,
-      senderId,
-      newId('Event'),
-      content,
-      data === null ? null : JSON.stringify(data),
-      context === null ? null : JSON.stringify(context),
-      mentionIds,
-      sourceIds,
-      key,
-      hash,
-      condition?.seq ?? null,
-      condition?.tag ?? null,
-      upTo?.seq ?? null,
-      upTo?.tag ?? null,
-      maxAgentHops,
-    ]);
+    const [row] = await lanes.run(input.threadId, () =>
+      database.query(APPEND, [
+        tenant.userId,
+        input.threadId,
+        senderId,
+        newId('Event'),
+        content,
+        data === null ? null : JSON.stringify(data),
+        context === null ? null : JSON.stringify(context),
+        mentionIds,
+        sourceIds,
+        key,
+        hash,
+        condition?.seq ?? null,
+        condition?.tag ?? null,
+        upTo?.seq ?? null,
+        upTo?.tag ?? null,
+        maxAgentHops,
+      ]),
+    );
     const event = eventFromRow(required(row)) as MessageEvent;
     announce.event(event);
     return { event, viewerId: senderId };
@@ -149,7 +155,9 @@ export const createTimeline = ({
     const participantId = actingParticipant(tenant, input.as);
     requireThreadId(input.threadId);
     const { seq, tag } = parseTimelineCursor(input.upTo, input.threadId, 'upTo');
-    await database.query(ACKNOWLEDGE, [tenant.userId, input.threadId, participantId, seq, tag]);
+    await lanes.run(input.threadId, () =>
+      database.query(ACKNOWLEDGE, [tenant.userId, input.threadId, participantId, seq, tag]),
+    );
     announce.changed(tenant.userId, input.threadId, participantId);
     return { viewerId: participantId };
   },

@@ -24,7 +24,7 @@ export const hear = (database: Database): HeardDatabase => {
     return rows;
   };
   return {
-    database: { ...database, query },
+    database: { ...database, query, urgent: query },
     ran,
     hold: (name) => {
       const answered = deferred();
