@@ -31,7 +31,10 @@ export interface App {
  * the stores are opened it throws, with nothing left behind.
  */
 export const createApp = async (config: Config, signal?: AbortSignal): Promise<App> => {
-  const stores = await openStores(config, signal);
+  const opening = openStores(config, signal);
+  // Built while the stores open, which is mostly waiting.
+  const schema = createSchema();
+  const stores = await opening;
   const { database, redis } = stores;
   const bus = createRedisBus({ commands: redis.commands, subscriber: redis.subscriber, log });
   const hub = createHub({ bus, log });
@@ -55,7 +58,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
   const graphiql = config.graphiql ? createGraphiqlPage() : null;
   if (graphiql?.missing) log.warn(graphiql.missing);
   const doors = createDoors({
-    schema: createSchema(),
+    schema,
     createContext: contextOf(services),
     authentication,
     readiness: stores.readiness,
