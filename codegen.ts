@@ -4,7 +4,6 @@ import type { CodegenConfig } from '@graphql-codegen/cli';
 const config: CodegenConfig = {
   schema: 'schema.graphql',
   documents: ['test/**/*.ts', '!test/**/gql/**', '!test/**/__generated__/**', '!test/e2e/relay/**'],
-  ignoreNoDocuments: true,
   errorsOnly: true,
   // Other documents in the tests are wrong on purpose, or of other schemas.
   pluckConfig: { modules: [], gqlMagicComment: 'typed', globalGqlIdentifierName: ['graphql'] },

@@ -1,12 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  ApolloClient,
-  ApolloLink,
-  gql,
-  HttpLink,
-  InMemoryCache,
-  type TypedDocumentNode,
-} from '@apollo/client';
+import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from '@apollo/client';
 import { relayStylePagination } from '@apollo/client/utilities';
 import { OperationTypeNode } from 'graphql';
 import { createClient } from 'graphql-ws';
@@ -14,17 +7,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { resumableLink } from '../../src/client/apollo.ts';
 import { steady } from '../../src/client/index.ts';
+import { graphql } from '../support/gql/gql.ts';
+import type { PageQuery, PostMutation } from '../support/gql/graphql.ts';
 import { openProduct, type Product } from '../support/product.ts';
 import { openConversation } from './conversation.ts';
 import { possibleTypes } from './schemaFacts.ts';
-import { openScreen, type Shown, watchConsole } from './screen.ts';
+import { openScreen, watchConsole } from './screen.ts';
 
-interface Edge {
-  readonly cursor: string;
-  readonly node: Shown;
-}
-
-const EVENT = gql`
+const EVENT = graphql(`
   fragment Event on TimelineEvent {
     id
     seq
@@ -46,11 +36,9 @@ const EVENT = gql`
       }
     }
   }
-`;
+`);
 
-const SIDEBAR: TypedDocumentNode<{
-  threads: { nodes: { id: string; unreadCount: number; lastMessage: { content: string } | null }[] };
-}> = gql`
+const SIDEBAR = graphql(`
   query Sidebar {
     threads(first: 20) {
       nodes {
@@ -71,20 +59,9 @@ const SIDEBAR: TypedDocumentNode<{
       }
     }
   }
-`;
+`);
 
-const PAGE: TypedDocumentNode<
-  {
-    thread: {
-      timeline: {
-        id: string;
-        end: string;
-        events: { edges: Edge[]; pageInfo: { hasPreviousPage: boolean; startCursor: string | null } };
-      };
-    };
-  },
-  { threadId: string; before?: string }
-> = gql`
+const PAGE = graphql(`
   query Page($threadId: ID!, $before: Cursor) {
     thread(id: $threadId) {
       id
@@ -108,13 +85,9 @@ const PAGE: TypedDocumentNode<
       }
     }
   }
-  ${EVENT}
-`;
+`);
 
-const POST: TypedDocumentNode<
-  { postMessage: { edge: Edge } },
-  { input: { threadId: string; content: string; idempotencyKey: string } }
-> = gql`
+const POST = graphql(`
   mutation Post($input: PostMessageInput!) {
     postMessage(input: $input) {
       edge {
@@ -125,13 +98,9 @@ const POST: TypedDocumentNode<
       }
     }
   }
-  ${EVENT}
-`;
+`);
 
-const LIVE: TypedDocumentNode<
-  { timeline: { cursor: string; event: Shown | null } },
-  { threadId: string; after: string }
-> = gql`
+const LIVE = graphql(`
   subscription Live($threadId: ID!, $after: Cursor) {
     timeline(threadId: $threadId, after: $after) {
       cursor
@@ -140,10 +109,9 @@ const LIVE: TypedDocumentNode<
       }
     }
   }
-  ${EVENT}
-`;
+`);
 
-const LIVE_SIDEBAR: TypedDocumentNode<{ threads: { thread: { id: string } | null } }> = gql`
+const LIVE_SIDEBAR = graphql(`
   subscription LiveSidebar {
     threads {
       thread {
@@ -156,7 +124,16 @@ const LIVE_SIDEBAR: TypedDocumentNode<{ threads: { thread: { id: string } | null
       }
     }
   }
-`;
+`);
+
+/** The page, which is there for whoever is in the thread. */
+const timelineIn = ({ thread }: PageQuery) => {
+  const timeline = thread?.timeline;
+  if (!timeline?.events) throw new Error('No page.');
+  return { ...timeline, events: timeline.events };
+};
+
+type Edge = PostMutation['postMessage']['edge'];
 
 describe('Apollo Client', () => {
   let product: Product;
@@ -198,18 +175,18 @@ describe('Apollo Client', () => {
     const screen = openScreen();
 
     const sidebar = await client.query({ query: SIDEBAR });
-    expect(sidebar.data?.threads.nodes.map(({ id }) => id)).toEqual([threadId, conversation.quietId]);
+    expect(sidebar.data?.threads?.nodes.map(({ id }) => id)).toEqual([threadId, conversation.quietId]);
 
     const page = client.watchQuery({ query: PAGE, variables: { threadId } });
     const watching = page.subscribe(({ data, dataState }) => {
-      if (dataState === 'complete') screen.show(data.thread.timeline.events.edges.map(({ node }) => node));
+      if (dataState === 'complete') screen.show(timelineIn(data).events.edges.map(({ node }) => node));
     });
     await screen.until((shown) => shown.length === 10);
 
     for (;;) {
       const { data, dataState } = page.getCurrentResult();
       if (dataState !== 'complete') throw new Error('No page.');
-      const { hasPreviousPage, startCursor } = data.thread.timeline.events.pageInfo;
+      const { hasPreviousPage, startCursor } = timelineIn(data).events.pageInfo;
       if (!hasPreviousPage || startCursor === null) break;
       const { length } = screen.shown();
       await page.fetchMore({ variables: { before: startCursor } });
@@ -221,7 +198,8 @@ describe('Apollo Client', () => {
 
     const { data: first } = await client.query({ query: PAGE, variables: { threadId } });
     if (!first) throw new Error('No page.');
-    const timeline = { __typename: 'Timeline', id: first.thread.timeline.id };
+    const { id: timelineId, end } = timelineIn(first);
+    const timeline = { __typename: 'Timeline', id: timelineId };
     /** Both ways in, the answer to one's own post and the live event, lead here: whichever is first. */
     const append = (cache: Pick<InMemoryCache, 'modify' | 'identify' | 'writeFragment'>, edge: Edge) => {
       const id = cache.identify(timeline);
@@ -241,7 +219,7 @@ describe('Apollo Client', () => {
       });
     };
     const live = client
-      .subscribe({ query: LIVE, variables: { threadId, after: first.thread.timeline.end } })
+      .subscribe({ query: LIVE, variables: { threadId, after: end } })
       .subscribe(({ data }) => {
         if (data?.timeline.event)
           append(client.cache as InMemoryCache, { cursor: data.timeline.cursor, node: data.timeline.event });
