@@ -1,6 +1,10 @@
+import type { TypedDocumentNode } from '@urql/core';
+import { print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, createTenant, type Tenant } from '../support/app.ts';
 import { type Proxied, startBehindProxy } from '../support/behindProxy.ts';
+import { graphql } from '../support/gql/gql.ts';
+import type { TimelineEventType } from '../support/gql/graphql.ts';
 
 const WINDOWS = 100;
 /** Messages are taken back so many windows later: on another page. */
@@ -22,21 +26,21 @@ const must = async <Data>(answer: Promise<Answer<Data>>): Promise<Data> => {
   return data;
 };
 
-const POST = /* GraphQL */ `
-  mutation ($id: ID!, $key: String) {
+const POST = graphql(`
+  mutation SayHello($id: ID!, $key: String) {
     postMessage(input: { threadId: $id, content: "Hello", idempotencyKey: $key }) { message { id seq } cursor }
-  }`;
+  }`);
+const ask = <Data, Variables extends Readonly<Record<string, unknown>>>(
+  token: string,
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer<Data>> => proxied.server.graphql<Data>(token, print(document), variables, headers);
+
 const CHANGE = (field: string) => /* GraphQL */ `
   mutation ($id: ID!, $participantId: ID!) {
     ${field}(input: { threadId: $id, participantId: $participantId }) { cursor }
   }`;
-
-interface Posted {
-  readonly postMessage: {
-    readonly message: { readonly id: string; readonly seq: number };
-    readonly cursor: string;
-  };
-}
 
 /** `often` comes and goes a hundred times while two others talk and take back; `steady` stays and never acknowledges. */
 beforeAll(async () => {
@@ -55,7 +59,7 @@ beforeAll(async () => {
   const posted: { readonly window: number; readonly sender: string; readonly messageId: string }[] = [];
   for (let window = 1; window <= WINDOWS; window++) {
     for (const sender of ['talker', 'often', 'talker']) {
-      const { postMessage } = await must(server.graphql<Posted>(tokenOf(sender), POST, { id: threadId }));
+      const { postMessage } = await must(ask(tokenOf(sender), POST, { id: threadId }));
       cursors.push(postMessage.cursor);
       posted.push({ window, sender, messageId: postMessage.message.id });
     }
@@ -79,17 +83,17 @@ afterAll(() => proxied[Symbol.asyncDispose]());
 
 describe('an append', () => {
   test.each(['steady', 'talker'])('by %s is one statement once its credential is known', async (sender) => {
-    const { server, during } = proxied;
-    await must(server.graphql(tokenOf(sender), POST, { id: threadId }));
+    const { during } = proxied;
+    await must(ask(tokenOf(sender), POST, { id: threadId }));
     for (const key of [undefined, 'a key', 'a key']) {
-      const ran = await during(() => must(server.graphql(tokenOf(sender), POST, { id: threadId, key })));
+      const ran = await during(() => must(ask(tokenOf(sender), POST, { id: threadId, key })));
       expect(ran).toEqual(['append_message']);
     }
   });
 });
 
-const PAGE = /* GraphQL */ `
-  query ($id: ID!, $first: Int, $after: Cursor, $last: Int, $before: Cursor, $types: [TimelineEventType!]) {
+const PAGE = graphql(`
+  query PageWithRetractions($id: ID!, $first: Int, $after: Cursor, $last: Int, $before: Cursor, $types: [TimelineEventType!]) {
     thread(id: $id) {
       unreadCount
       timeline {
@@ -104,13 +108,17 @@ const PAGE = /* GraphQL */ `
         }
       }
     }
-  }`;
+  }`);
 
 describe('a page of 50 with senders and retractions', () => {
-  test.each([{ types: undefined }, { types: ['RETRACTION'] }, { types: ['MESSAGE', 'RETRACTION'] }])(
+  test.each<{ types: TimelineEventType[] | undefined }>([
+    { types: undefined },
+    { types: ['RETRACTION'] },
+    { types: ['MESSAGE', 'RETRACTION'] },
+  ])(
     'is the same few statements wherever it begins, with one window and with a hundred: %o',
     async ({ types }) => {
-      const { server, during } = proxied;
+      const { during } = proxied;
       const middle = cursors[Math.floor(cursors.length / 2)];
       const ranges = [
         { first: 50 },
@@ -121,7 +129,7 @@ describe('a page of 50 with senders and retractions', () => {
       const runs: { readonly of: string; readonly statements: readonly string[] }[] = [];
       for (const viewer of ['steady', 'often'])
         for (const range of ranges) {
-          const read = () => must(server.graphql(tokenOf(viewer), PAGE, { id: threadId, types, ...range }));
+          const read = () => must(ask(tokenOf(viewer), PAGE, { id: threadId, types, ...range }));
           await read();
           runs.push({
             of: `${viewer} ${JSON.stringify(range)}`,
@@ -137,9 +145,9 @@ describe('a page of 50 with senders and retractions', () => {
   );
 
   test('is as many statements for the user, as itself and as another', async () => {
-    const { server, during } = proxied;
+    const { during } = proxied;
     for (const headers of [{}, { 'x-act-as': idOf('often') }]) {
-      const read = () => must(server.graphql(tenant.apiKey, PAGE, { id: threadId, last: 50 }, headers));
+      const read = () => must(ask(tenant.apiKey, PAGE, { id: threadId, last: 50 }, headers));
       await read();
       expect((await during(read)).length).toBeLessThanOrEqual(5);
     }
