@@ -21,15 +21,15 @@ export const hear = (
   notice: ThreadNotice,
   viewerId: string | null,
 ): Heard | undefined => {
-  const { seq, participantId, deletedFor } = notice;
+  const { seq, last: until = seq, participantId, deletedFor } = notice;
   const { first = null, last = null, isOther = false, isGone = false } = heard ?? {};
   if (deletedFor !== undefined)
     return viewerId === null || deletedFor.includes(viewerId)
       ? { first, last, isOther, isGone: true }
       : heard;
   if (participantId !== undefined && participantId !== viewerId) return heard;
-  if (seq === undefined) return { first, last, isOther: true, isGone };
-  return { first: Math.min(first ?? seq, seq), last: Math.max(last ?? seq, seq), isOther, isGone };
+  if (seq === undefined || until === undefined) return { first, last, isOther: true, isGone };
+  return { first: Math.min(first ?? seq, seq), last: Math.max(last ?? until, until), isOther, isGone };
 };
 
 /** Whether anything of it goes through the viewer's window. */

@@ -10,21 +10,42 @@ import {
 } from './live.ts';
 import type { Announce } from './timeline.ts';
 
+/** Lists tell a thread at most once a second: what is appended within this time is announced to them as one. */
+const GATHER_MS = 100;
+
 /**
  * Tells followers after a commit that there is more. Nobody waits for it: what is lost here is found by the next poll.
+ * `emptying` is woken when there is something to empty.
  */
 export const announceOn = (bus: Bus, emptying: { wake(): void }): Announce => {
   const publish = (channel: string, message: string): void => void bus.publish(channel, message);
   const tell = (ownerId: string, notice: ThreadNotice): void =>
     publish(userChannel(ownerId), encodeThreadNotice(notice));
+
+  const gathered = new Map<string, { readonly ownerId: string; first: number; last: number }>();
+  const flush = (): void => {
+    for (const [threadId, { ownerId, first, last }] of gathered)
+      tell(ownerId, { threadId, seq: first, last });
+    gathered.clear();
+  };
+  const gather = (ownerId: string, threadId: string, seq: number): void => {
+    if (gathered.size === 0) setTimeout(flush, GATHER_MS);
+    const range = gathered.get(threadId);
+    if (range === undefined) gathered.set(threadId, { ownerId, first: seq, last: seq });
+    else {
+      range.first = Math.min(range.first, seq);
+      range.last = Math.max(range.last, seq);
+    }
+  };
+
   return {
     event(event) {
       publish(threadChannel(event.threadId), encodeEvent(event));
-      tell(event.ownerId, { threadId: event.threadId, seq: event.seq });
+      gather(event.ownerId, event.threadId, event.seq);
     },
     moved(ownerId, threadId, seq) {
       publish(threadChannel(threadId), encodePosition(seq));
-      tell(ownerId, { threadId, seq });
+      gather(ownerId, threadId, seq);
     },
     changed(ownerId, threadId, participantId) {
       tell(ownerId, { threadId, ...(participantId === undefined ? {} : { participantId }) });

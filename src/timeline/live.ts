@@ -31,8 +31,9 @@ const decode = (message: string): Notice<TimelineEvent> | null => {
 /** What lists of threads are told: which thread, and what of it. */
 export interface ThreadNotice {
   readonly threadId: string;
-  /** An event was appended here; absent: something else changed. */
+  /** Events were appended, from here to `last`; absent: something else changed. */
   readonly seq?: number;
+  readonly last?: number;
   /** It concerns this member only. */
   readonly participantId?: string;
   /** The thread is gone; these were its members. */
