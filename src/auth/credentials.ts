@@ -141,7 +141,9 @@ export const createCredentials = ({ database, announceEnded }: CredentialsOption
       const where = { AND: [visibleCredentials(tenant), { id: credentialId }] };
       if ((await prisma.credential.count({ where })) === 0) throw notFound('Credential');
       await endIn(tenant, (tx) => endCredentials(tx, tenant.userId, credentialsById([credentialId])));
-      return prisma.credential.findUniqueOrThrow({ where: { id: credentialId } });
+      const credential = await prisma.credential.findUnique({ where: { id: credentialId } });
+      if (credential === null) throw notFound('Credential');
+      return credential;
     },
 
     /** All tokens of one participant, also those that are being made meanwhile. */

@@ -29,13 +29,11 @@ export const mintCredential = async (
   wanted: Wanted,
 ): Promise<Minted> => {
   const { userId, kind, label, expiresInSeconds } = wanted;
-  const users = await tx.$queryRaw<{ now: Date }[]>`
-    SELECT clock_timestamp() AS now FROM users WHERE id = ${userId} AND deleted_at IS NULL FOR SHARE`;
-  const [user] = users;
-  if (user === undefined) throw actor.kind === 'ADMIN' ? notFound('User') : noCredential();
+  const now = await holdUser(tx, userId);
+  if (now === null) throw actor.kind === 'ADMIN' ? notFound('User') : noCredential();
   const participantId = kind === 'PARTICIPANT_TOKEN' ? wanted.participantId : null;
   if (participantId !== null) await holdParticipant(tx, userId, participantId);
-  const asked = expiresInSeconds === null ? null : new Date(user.now.getTime() + expiresInSeconds * 1_000);
+  const asked = expiresInSeconds === null ? null : new Date(now.getTime() + expiresInSeconds * 1_000);
   const expiresAt = actor.kind === 'ADMIN' ? asked : noLater(asked, await holdCaller(tx, actor), actor.kind);
 
   const { secret, ...stored } = newSecret(kind);
@@ -47,6 +45,13 @@ export const mintCredential = async (
     { ownerId: userId, act: 'credential.created', subjectId: credential.id, details },
   ]);
   return { secret, credential };
+};
+
+/** Holds a user, so that it is not deleted meanwhile; null for one that is. The database's clock. */
+export const holdUser = async (tx: Prisma.TransactionClient, userId: string): Promise<Date | null> => {
+  const [user] = await tx.$queryRaw<{ now: Date }[]>`
+    SELECT clock_timestamp() AS now FROM users WHERE id = ${userId} AND deleted_at IS NULL FOR SHARE`;
+  return user?.now ?? null;
 };
 
 const holdParticipant = async (tx: Prisma.TransactionClient, userId: string, id: string): Promise<void> => {

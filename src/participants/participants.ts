@@ -1,6 +1,8 @@
 import { requireOwner, requireTenant } from '../auth/acting.ts';
 import type { Actor, TenantActor } from '../auth/actor.ts';
 import { appendAudit } from '../auth/audit.ts';
+import { holdUser } from '../auth/mint.ts';
+import { noCredential } from '../auth/presented.ts';
 import { visibleParticipants } from '../auth/visibility.ts';
 import type { Json } from '../shared/canonical.ts';
 import { KEY_PART } from '../shared/cursors.ts';
@@ -47,6 +49,7 @@ export const createParticipants = ({ database }: { database: Database }) => {
   ): Promise<Participant> => {
     const ownerId = actor.userId;
     const made = await prisma.$transaction(async (tx) => {
+      if ((await holdUser(tx, ownerId)) === null) throw noCredential();
       const row = { ...data, id: newId('Participant'), ownerId };
       const [participant] = await tx.participant.createManyAndReturn({ data: row, skipDuplicates: true });
       if (participant !== undefined)

@@ -42,9 +42,9 @@ export const createUsers = ({ database, announceEnded, announceDeleted }: UsersO
     const [user] = await tx.user.createManyAndReturn({ data, skipDuplicates: true });
     if (user !== undefined) return { user, isReplay: false };
     await tx.$queryRaw`SELECT 1 AS held FROM users WHERE idempotency_key = ${input.idempotencyKey} FOR UPDATE`;
-    const present = await tx.user.findUniqueOrThrow({
-      where: { idempotencyKey: input.idempotencyKey ?? '' },
-    });
+    const present = await tx.user.findUnique({ where: { idempotencyKey: input.idempotencyKey ?? '' } });
+    // It was deleted between the two statements: the key is free again.
+    if (present === null) return findOrInsert(tx, input);
     if (present.inputHash !== hash)
       throw new DomainError('IDEMPOTENCY_KEY_REUSED', 'This idempotencyKey made a user of another name.', {
         field: 'idempotencyKey',

@@ -289,6 +289,49 @@ describe('what is deleted is gone', () => {
   });
 });
 
+describe('an operation that is under way while its user is deleted', () => {
+  test.for([
+    ['is about to be emptied', `UPDATE users SET deleted_at = now() WHERE id = $1`],
+    ['is gone', `DELETE FROM users WHERE id = $1`],
+  ] as const)('ends as one without a credential, or finds nothing, where the user %s', async ([, text]) => {
+    const world = await createWorld(services, 'meanwhile');
+    const { owner, userId, threadId, people } = world;
+    await sql(text, [userId]);
+    const id = people.ada.id;
+    const acts: Record<string, () => Promise<unknown>> = {
+      createApiKey: () => services.credentials.createApiKey(owner, {}),
+      createParticipantToken: () => services.credentials.createParticipantToken(owner, { participantId: id }),
+      createParticipant: () => services.participants.create(owner, { kind: 'AGENT', handle: 'late' }),
+      cloneParticipant: () =>
+        services.participants.clone(owner, { participantId: people.scout.id, handle: 'late' }),
+      deleteUser: () => services.users.remove(owner, { confirmName: 'meanwhile company' }),
+    };
+    if (text.startsWith('DELETE'))
+      Object.assign(acts, {
+        createTicket: () => services.credentials.createTicket(owner, { query: '{ x }' }),
+        revoke: () => services.credentials.revoke(owner, { credentialId: people.ada.credentialId }),
+        revokeAll: () => services.credentials.revokeParticipantCredentials(owner, { participantId: id }),
+        update: () => services.participants.update(owner, { participantId: id, listed: true }),
+        open: () => services.threads.open(owner, { participantIds: [id, people.lil.id] }),
+        extend: () => services.threads.extend(owner, { threadId, participantIds: [people.nora.id] }),
+        post: () => services.timeline.post(owner, { threadId, as: id, content: 'late' }),
+        retract: () => services.timeline.retract(owner, { messageId: world.late.id, as: id }),
+        updateThread: () => services.threads.update(owner, { threadId, metaData: {} }),
+        deleteThread: () => services.threads.delete(owner, { threadId }),
+      });
+    for (const [name, act] of Object.entries(acts)) {
+      const code = await act().then(
+        () => 'OK',
+        (error: { code?: string }) => error.code,
+      );
+      expect([name, code]).toEqual([
+        name,
+        expect.stringMatching(/^(UNAUTHENTICATED|NOT_FOUND|BAD_USER_INPUT)$/),
+      ]);
+    }
+  });
+});
+
 describe('a large thread', () => {
   test('is invisible at once, and emptied in batches that nobody waits for', async () => {
     const world = await createWorld(services, 'large');
