@@ -16,6 +16,7 @@ import {
   type Variables,
   variablesOf,
 } from '../support/operations.ts';
+import { openRawSocket } from '../support/rawSocket.ts';
 import {
   isEither,
   isGiven,
@@ -322,6 +323,23 @@ describe('a node', () => {
       expect([who, (await seenBy(caller)).sort()]).toEqual([who, seen]);
     }
   });
+});
+
+test('nobody acts for another tenant’s participant, over HTTP or on a socket, nor learns that there is one', async () => {
+  const viewer = { root: 'query' as const, document: '{ viewer { participant { id } } }' };
+  for (const token of [own.apiKey, own.people.ada.token, ADMIN_TOKEN]) {
+    const answers = new Set<string>();
+    for (const id of [foreign.people.ada.id, unknown('Participant'), 'x', foreign.userId, own.threadId]) {
+      const { status, text, code } = await ask(server, bearerOf('', token, id), viewer, {});
+      expect(['NOT_FOUND', 'FORBIDDEN']).toContain(code);
+      const socket = await openRawSocket(server.socketUrl);
+      socket.send({ type: 'connection_init', payload: { authorization: `Bearer ${token}`, 'X-Act-As': id } });
+      const { code: closed, reason } = await socket.closed;
+      answers.add(`${status} ${text} ${closed} ${reason}`);
+      expect(closed).toBe(4403);
+    }
+    expect(answers.size).toBe(1);
+  }
 });
 
 test('names, keys and sets of another tenant stand in nobody’s way', async () => {
