@@ -104,16 +104,19 @@ export const follow = (
   };
 
   const receive = (result: StreamResult): void => {
+    const delivery = read(result, document);
     const failure = isFailure(result);
     // Without a `data` member it is the request that was refused, not the execution of one event.
     const refusal = failure && result.data === undefined;
     if (refusal || (failure && verdictOn(result.errors, hasWorked).kind !== 'final'))
       interrupted(result.errors);
-    else take(result, failure);
+    // Its position may not be taken: behind it nobody would ask for what it lacks.
+    else if (document.cursorVariable !== undefined && delivery.ended === undefined && isIncomplete(result))
+      retry(result.errors);
+    else take(delivery, failure);
   };
 
-  const take = (result: StreamResult, failure: boolean): void => {
-    const { cursor, ended, visible } = read(result, document);
+  const take = ({ cursor, ended, visible }: Delivery, failure: boolean): void => {
     failedInside = failure;
     hasWorked = true;
     unexplained = false;
@@ -202,7 +205,18 @@ const stopLater = (stop: () => void): void => {
 const isFailure = (result: StreamResult): boolean =>
   (result.errors?.length ?? 0) > 0 && (result.data === null || result.data === undefined);
 
-const read = (result: StreamResult, document: ReturnType<typeof followedDocument>) => {
+/** Whether a payload lacks what the server could not read, or failed at, and may well bring at another attempt. */
+const isIncomplete = ({ errors }: StreamResult): boolean =>
+  hasCode(errors, 'UNAVAILABLE') || hasCode(errors, 'INTERNAL');
+
+/** A payload: where the reader stands with it, why the stream ends, and what the consumer is given. */
+interface Delivery {
+  readonly cursor: string | undefined;
+  readonly ended: string | undefined;
+  readonly visible: StreamResult;
+}
+
+const read = (result: StreamResult, document: ReturnType<typeof followedDocument>): Delivery => {
   const { rootKey, cursorKey, endedKey, added } = document;
   const data = isRecord(result.data) ? result.data : undefined;
   const delivery = data && rootKey !== undefined && isRecord(data[rootKey]) ? data[rootKey] : undefined;

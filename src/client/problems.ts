@@ -23,7 +23,7 @@ export const isCloseEvent = (
 
 /** GraphQL errors decide by their code; a lost connection, or anything unknown, is worth another attempt. */
 export const verdictOn = (problem: unknown, hasWorked: boolean): Verdict => {
-  if (Array.isArray(problem)) return verdictOnErrors(problem);
+  if (Array.isArray(problem)) return verdictOnErrors(problem, hasWorked);
   if (isCloseEvent(problem)) {
     if (problem.code === CREDENTIAL_CLOSE_CODE) return CREDENTIAL;
     return FATAL_CLOSE_CODES.has(problem.code) ? FINAL : retry();
@@ -32,12 +32,14 @@ export const verdictOn = (problem: unknown, hasWorked: boolean): Verdict => {
   return response === undefined ? retry() : verdictOnStatus(response, hasWorked);
 };
 
-const verdictOnErrors = (errors: readonly unknown[]): Verdict => {
+const PASSING_CODES = new Set<unknown>(['UNAVAILABLE', 'RATE_LIMITED']);
+
+/** An unexpected error passes, perhaps, where the same operation has worked; at the first attempt it is told. */
+const verdictOnErrors = (errors: readonly unknown[], hasWorked: boolean): Verdict => {
   const extensions = errors.map(extensionsOf);
-  const codes = extensions.map((facts) => facts.code);
-  if (codes.includes('UNAUTHENTICATED')) return CREDENTIAL;
-  if (codes.length === 0 || !codes.every((code) => code === 'UNAVAILABLE' || code === 'RATE_LIMITED'))
-    return FINAL;
+  const has = (passes: (code: unknown) => boolean) => extensions.some(({ code }) => passes(code));
+  if (has((code) => code === 'UNAUTHENTICATED')) return CREDENTIAL;
+  if (!has((code) => PASSING_CODES.has(code) || (hasWorked && code === 'INTERNAL'))) return FINAL;
   return retry(Math.max(0, ...extensions.map((facts) => Number(facts.retryAfterMs ?? 0) || 0)));
 };
 

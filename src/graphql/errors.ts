@@ -104,10 +104,17 @@ export const createErrorMask = ({
   return mask;
 };
 
-const rootOf = (error: unknown): unknown => {
+/** What was thrown, however often GraphQL has wrapped it. */
+export const rootOf = (error: unknown): unknown => {
   let cause = error;
   while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
   return cause;
+};
+
+/** The code that the mask gives an error; nothing is logged. */
+export const publicCodeOf = (error: GraphQLError): string => {
+  const cause = rootOf(error);
+  return cause instanceof DomainError ? cause.code : (ownCodeOf(error, cause) ?? 'INTERNAL');
 };
 
 /** The code of an error that GraphQL itself made of a faulty request, or that already carries one; null for all else. */

@@ -1,13 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
-import { DomainError, LogGone } from '../shared/errors.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 import type { Flow } from './flow.ts';
+import { lackOf } from './lack.ts';
 
 /** What a subscription's source yields: the root field's object. */
 interface Delivery {
   readonly cursor?: string | null;
+  /** The thread that it is about. */
+  readonly threadId?: string | null;
   /** Set on the last one. */
   readonly ended?: string | null;
 }
@@ -17,6 +19,9 @@ export type Payload = ExecutionResult;
 
 /** Between attempts at a payload whose reads failed, in milliseconds: longer than loaders are shared, never long. */
 const RETRY = { first: 100, longest: 500 } as const;
+
+/** Attempts at a payload that fails without the stores being away: as many as a hiccup may take, as it may be for good. */
+const ATTEMPTS = 4;
 
 /** A source that always has more must not keep everybody else from their turn. */
 const BURST = 32;
@@ -35,6 +40,7 @@ export interface StreamDeps {
  * right outlives an event, and lets nothing out that the session has not cleared. A payload that is held back is not
  * lost: the last one (`ended`) then carries the position of the last that went out. What the stores cannot be asked
  * for at the moment is asked for again: an event goes out whole or not yet, never with its position and without itself.
+ * Where it keeps failing unexpectedly the stream ends before it, with the error: whoever resumes asks for it again.
  *
  * This is the place where one execution will serve many readers: the result depends on nothing of the socket's but
  * its caller's authority. A class, as there is one for each of many thousand subscriptions.
@@ -79,6 +85,8 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
         if (!this.#isOver)
           resolve({ done: false, value: { errors: [mask.error(error, this.#caller.requestId)] } });
         this.#finish(false);
+        // It has failed already if it is the source that failed.
+        Promise.resolve(this.#events.return?.()).catch(() => {});
       });
     });
   }
@@ -119,7 +127,7 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
     const isLast = typeof ended === 'string';
     const isMoved = isLast && this.#isBehind && this.#reached !== null;
     const payload = await this.#execute(isMoved ? at(this.#reached, event) : event, isLast);
-    if (payload !== null && (isLast || (!isIncomplete(payload) && (await this.#isCleared())))) {
+    if (payload !== null && (isLast || (await this.#isCleared()))) {
       if (typeof cursor === 'string' && !this.#isBehind && !this.#isOver) {
         this.#reached = cursor;
         // It is known everywhere before the client has it, who may come back with it at once.
@@ -133,21 +141,28 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
   }
 
   /**
-   * Null where the operation met the deletion of what it reads: the source then says that it ended. Incomplete only
-   * where the stream ends before the stores can be read.
+   * Null where the operation met the deletion of what it reads (the source then says that it ended), and where the stream
+   * ends before all could be read. Throws what came again at each attempt.
    */
   async #execute(event: unknown, isLast: boolean): Promise<Payload | null> {
     const { createContext, mask } = this.#deps;
-    for (let pause: number = RETRY.first; ; pause = Math.min(2 * pause, RETRY.longest)) {
+    const { cursor, threadId } = deliveryOf(event);
+    const hasPosition = typeof cursor === 'string';
+    let pause: number = RETRY.first;
+    for (let attempt = 1; ; attempt += 1) {
       const contextValue = createContext(asOfNow(this.#caller));
       const result = await execute({ ...this.#args, rootValue: event, contextValue });
-      if (result.errors?.some(({ originalError }) => originalError instanceof LogGone)) return null;
-      if (isLast || this.#isEnding() || !isIncomplete(result)) {
-        const { cursor } = deliveryOf(event);
+      const lack = lackOf(result, threadId ?? null);
+      if (lack?.kind === 'GONE') return null;
+      const isTriedOut = attempt >= ATTEMPTS && lack?.kind !== 'AWAY';
+      if (lack === null || isLast || (isTriedOut && !(lack.kind === 'BROKEN' && hasPosition))) {
         const masked = mask.result(result, this.#caller.requestId);
-        return typeof cursor === 'string' ? { ...masked, extensions: { cursor } } : masked;
+        return hasPosition ? { ...masked, extensions: { cursor } } : masked;
       }
+      if (this.#isEnding()) return null;
+      if (isTriedOut) throw lack.error;
       await this.#pause(pause);
+      pause = Math.min(2 * pause, RETRY.longest);
     }
   }
 
@@ -190,13 +205,6 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
 
 const deliveryOf = (event: unknown): Delivery =>
   typeof event === 'object' && event !== null ? (event as Delivery) : {};
-
-/** Whether something could not be read that another attempt may read. */
-const isIncomplete = ({ errors }: ExecutionResult): boolean =>
-  errors?.some(
-    ({ originalError, extensions }) =>
-      (originalError instanceof DomainError ? originalError.code : extensions.code) === 'UNAVAILABLE',
-  ) ?? false;
 
 /** The same delivery, said to stand at `cursor`. */
 const at = (cursor: string | null, event: unknown): unknown =>

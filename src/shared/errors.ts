@@ -42,12 +42,12 @@ export class DomainError extends Error {
 }
 
 /**
- * What an operation was reading is deleted meanwhile: `NOT_FOUND` to whoever asked once. A live stream that meets it
- * inside a delivery does not fail; it ends with the delivery that says so.
+ * A thread that an operation was reading is deleted meanwhile: `NOT_FOUND` to whoever asked once. A live stream of that
+ * thread that meets it inside a delivery does not fail; it ends with the delivery that says so.
  */
 export class LogGone extends DomainError {
-  constructor(what: string) {
-    super('NOT_FOUND', `${what} not found.`);
+  constructor(readonly threadId: string) {
+    super('NOT_FOUND', 'Thread not found.');
   }
 }
 

@@ -9,6 +9,7 @@ import { concerns, type Heard, hear, UNHEARD } from './notices.ts';
 
 /** A thread of the viewer's that reads otherwise than before, or is gone; or why the stream ends. */
 export interface ThreadsDelivery {
+  readonly threadId: string | null;
   readonly thread: Look | null;
   readonly deletedThreadId: string | null;
   readonly ended: DeliveryEnd | null;
@@ -24,6 +25,7 @@ const CLOCK_MARGIN_MS = 5_000;
 const STRANGERS = 2_000;
 
 const delivery = (fields: Partial<ThreadsDelivery> = {}): ThreadsDelivery => ({
+  threadId: null,
   thread: null,
   deletedThreadId: null,
   ended: null,
@@ -126,10 +128,12 @@ const follow = async function* (
 
   /** What this viewer is to be told of one thread; null for nothing. */
   const toTell = async (threadId: string, heard: Heard): Promise<ThreadsDelivery | null> => {
-    if (heard.isGone) return delivery({ deletedThreadId: threadId });
+    if (heard.isGone) return delivery({ threadId, deletedThreadId: threadId });
     const answer = await looks.read({ ownerId, threadId, viewerId });
     if (answer === null) isStranger(threadId);
-    return answer !== null && concerns(answer.look, heard) ? delivery({ thread: answer.look }) : null;
+    return answer !== null && concerns(answer.look, heard)
+      ? delivery({ threadId, thread: answer.look })
+      : null;
   };
 
   /** Wake-ups may have been lost: the list itself says what moved. */

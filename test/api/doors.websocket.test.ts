@@ -127,13 +127,43 @@ describe('operations over WebSocket', () => {
     expect(answer(payload).errors?.[0]?.extensions.code).toBe('INTERNAL');
     expect(JSON.stringify(payload)).not.toContain('hunter2');
     expect((await socket.nextOf('b')).type).toBe('complete');
-    socket.subscribe('n', 'subscription { count(to: 2) { value fail } }');
-    expect(answer((await socket.nextOf('n', 'next')).payload)).toMatchObject({
-      data: { count: { value: 1, fail: null } },
-      errors: [{ extensions: { code: 'INTERNAL' } }],
+  });
+
+  test.for([
+    ['a store is away', 'away', 6],
+    ['something unexpected happens', 'unexpectedly', 3],
+    ['another thread that it reads is deleted', 'gone', 2],
+  ] as const)('an event is sent once it can be read whole: %s', async ([, how, times]) => {
+    const socket = await connected();
+    socket.subscribe('s', `subscription { count(to: 2) { value shaky(times: ${times}, how: "${how}") } }`);
+    const payloads = [await socket.next(), await socket.next()].map(({ payload }) => payload);
+    expect(payloads).toEqual([
+      { data: { count: { value: 1, shaky: `at the ${times + 1}.` } }, extensions: { cursor: 'c1' } },
+      { data: { count: { value: 2, shaky: `at the ${times + 2}.` } }, extensions: { cursor: 'c2' } },
+    ]);
+    expect((await socket.next()).type).toBe('complete');
+  });
+
+  test('an event that fails unexpectedly at every attempt ends the stream before it', async () => {
+    const socket = await connected();
+    doors.numbers.grow();
+    socket.subscribe('s', 'subscription { live { value fail } }');
+    const { payload } = await socket.next();
+    expect(payload).toEqual({
+      errors: [expect.objectContaining({ path: ['live', 'fail'], extensions: expect.anything() })],
     });
-    expect(answer((await socket.nextOf('n', 'next')).payload)).toMatchObject({
-      data: { count: { value: 2 } },
+    expect(answer(payload).errors?.[0]?.extensions.code).toBe('INTERNAL');
+    expect((await socket.next()).type).toBe('complete');
+    await until(() => doors.numbers.open === 0);
+  });
+
+  test('what is refused inside of an event is its answer', async () => {
+    const socket = await connected();
+    socket.subscribe('s', 'subscription { count(to: 1) { value shaky(times: 1, how: "missing") } }');
+    expect(answer((await socket.next()).payload)).toMatchObject({
+      data: { count: { value: 1, shaky: null } },
+      errors: [{ extensions: { code: 'NOT_FOUND' } }],
+      extensions: { cursor: 'c1' },
     });
   });
 });

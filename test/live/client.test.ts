@@ -167,20 +167,28 @@ describe.each(['graphql-ws', 'graphql-sse'] as const)('a resumable %s client', (
     if (kind === 'graphql-ws') expect(server.accepted()).toBe(before);
   });
 
-  it('asks again for an event whose execution failed for a while', async () => {
-    const follower = followLog(connect());
-    await follower.until(() => follower.results.length > 0);
-    server.fail('UNAVAILABLE', 3);
-    append(2);
-    await follower.until(() => follower.seqs.length === 2);
-    expect(follower.seqs).toEqual(upTo(2));
-    expect(follower.results.every(({ errors }) => errors === undefined)).toBe(true);
-  });
+  it.each([
+    ['UNAVAILABLE', 'payload'],
+    ['UNAVAILABLE', 'event'],
+    ['INTERNAL', 'payload'],
+    ['INTERNAL', 'event'],
+  ] as const)(
+    'asks again for an event that failed with %s for a while, as the whole %s',
+    async (code, where) => {
+      const follower = followLog(connect());
+      await follower.until(() => follower.results.length > 0);
+      server.fail(code, 3, where);
+      append(2);
+      await follower.until(() => follower.seqs.length === 2);
+      expect(follower.seqs).toEqual(upTo(2));
+      expect(follower.results.every(({ errors }) => errors === undefined)).toBe(true);
+    },
+  );
 
-  it('hands over an event whose execution failed for good, and goes on behind it', async () => {
+  it('hands over an event of which something is refused, and goes on behind it', async () => {
     const follower = followLog(connect());
     await follower.until(() => follower.results.length > 0);
-    server.fail('INTERNAL', 1);
+    server.fail('NOT_FOUND', 1, 'event');
     append(2);
     await follower.until(() => follower.seqs.length === 1);
     expect(follower.seqs).toEqual([2]);

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema } from 'graphql';
 import type { KnownCaller } from '../../src/graphql/caller.ts';
-import { conflict, notFound, unavailable } from '../../src/shared/errors.ts';
+import { conflict, LogGone, notFound, unavailable } from '../../src/shared/errors.ts';
 
 const TYPES = /* GraphQL */ `
   scalar Cursor
@@ -30,7 +30,11 @@ const TYPES = /* GraphQL */ `
     broken(how: String!): Count!
     setUp(name: String!): Count!
   }
-  type Count { cursor: Cursor! value: Int context: Int! text: String who: String ended: String fail: String }
+  type Count {
+    cursor: Cursor! value: Int context: Int! text: String who: String ended: String fail: String
+    "Fails the first times that it is asked."
+    shaky(times: Int!, how: String!): String
+  }
 `;
 
 export interface TestContext {
@@ -103,6 +107,7 @@ const failWith = (how: string): never => {
   if (how === 'conflict') throw conflict('It is there already.', { existingId: 'item_1' });
   if (how === 'missing') throw notFound('Item');
   if (how === 'away') throw unavailable('The store is away. Try again.', { retryAfterMs: 1_500 });
+  if (how === 'gone') throw new LogGone('another');
   throw new TypeError('secret detail: hunter2');
 };
 
@@ -120,6 +125,7 @@ const hold = async (gates: EventEmitter, name: string, signal: AbortSignal | nul
 
 export const createTestSchema = (log: TestLog, gates: EventEmitter): GraphQLSchema => {
   let bumps = 0;
+  let asked = 0;
   const item = (id: string) => ({ id, name: id, children: [], tags: [], items: { edges: [], nodes: [] } });
   const resolvers: Record<string, Record<string, Resolver>> = {
     Query: {
@@ -149,6 +155,10 @@ export const createTestSchema = (log: TestLog, gates: EventEmitter): GraphQLSche
       context: (_, __, context) => context.number,
       who: (_, __, { caller }) => (caller.actor.kind === 'ADMIN' ? 'admin' : caller.actor.credentialId),
       fail: () => failWith('unexpectedly'),
+      shaky: (_, { times, how }) => {
+        asked += 1;
+        return asked > times ? `at the ${asked}.` : failWith(how);
+      },
     },
   };
   const sources: Record<string, Resolver> = {

@@ -1,4 +1,4 @@
-import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
+import { buildSchema, GraphQLError, type GraphQLSchema, isObjectType } from 'graphql';
 
 /** What a stream is told at its end. `COMPLETE`: nothing. */
 export type LastWords = 'SERVER_DRAINING' | 'CREDENTIAL_ENDED' | 'THREAD_DELETED' | 'RUN_CLOSED' | 'COMPLETE';
@@ -30,8 +30,8 @@ export interface TinyLog {
   end(words: LastWords): void;
   /** The next `count` subscriptions are refused with this error. */
   refuse(code: string, count: number, facts?: Record<string, unknown>): void;
-  /** The next `count` payloads with an event fail while they are executed. */
-  fail(code: string, count: number): void;
+  /** The next `count` payloads with an event fail while they are executed: wholly, or the event alone. */
+  fail(code: string, count: number, where?: 'payload' | 'event'): void;
   delete(): void;
   readonly length: () => number;
   readonly openStreams: () => number;
@@ -44,7 +44,7 @@ export const createTinyLog = (): TinyLog => {
   let deleted = false;
   let streams = 0;
   let refusals = { code: '', count: 0, facts: {} };
-  let failures = { code: '', count: 0 };
+  let failures = { code: '', count: 0, where: 'payload' };
   const waiting = new Set<() => void>();
   const wake = () => {
     for (const resolve of waiting) resolve();
@@ -96,6 +96,9 @@ export const createTinyLog = (): TinyLog => {
     };
   };
 
+  const fails = (delivery: Delivery, where: string): boolean =>
+    delivery.event !== null && failures.where === where && failures.count-- > 0;
+
   const schema = buildSchema(SDL);
   const fields = schema.getSubscriptionType()?.getFields() ?? {};
   for (const [name, subscribe] of Object.entries({
@@ -117,8 +120,13 @@ export const createTinyLog = (): TinyLog => {
     if (!field) throw new Error(`No field ${name}`);
     field.subscribe = (_root, args: Record<string, unknown>) => subscribe(args);
     field.resolve = (delivery: Delivery) =>
-      name === 'timeline' && delivery.event && failures.count-- > 0 ? error(failures.code) : delivery;
+      name === 'timeline' && fails(delivery, 'payload') ? error(failures.code) : delivery;
   }
+  const event = schema.getType('Delivery');
+  if (!isObjectType(event)) throw new Error('No type Delivery');
+  Object.assign(event.getFields().event ?? {}, {
+    resolve: (delivery: Delivery) => (fails(delivery, 'event') ? error(failures.code) : delivery.event),
+  });
 
   return {
     schema,
@@ -134,8 +142,8 @@ export const createTinyLog = (): TinyLog => {
     refuse(code, count, facts = {}) {
       refusals = { code, count, facts };
     },
-    fail(code, count) {
-      failures = { code, count };
+    fail(code, count, where = 'payload') {
+      failures = { code, count, where };
     },
     delete() {
       deleted = true;
