@@ -578,6 +578,14 @@ BEGIN
   SELECT r.* INTO v_record FROM idempotency_records r
     WHERE r.owner_id = p_owner AND r.operation = p_operation AND r.target = p_target AND r.actor = p_actor AND r.key = p_key;
   IF NOT FOUND THEN RETURN NULL; END IF;
+  -- A record lives no longer than its thread, which is gone with its head, however long it takes to be emptied.
+  IF v_record.thread_id IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = v_record.thread_id
+  ) THEN
+    DELETE FROM idempotency_records r
+      WHERE r.owner_id = p_owner AND r.operation = p_operation AND r.target = p_target AND r.actor = p_actor AND r.key = p_key;
+    RETURN NULL;
+  END IF;
   IF v_record.input_hash <> p_hash THEN
     PERFORM tp_fail('IDEMPOTENCY_KEY_REUSED', 'This idempotencyKey was used before with another input.');
   END IF;
@@ -727,6 +735,7 @@ BEGIN
   PERFORM tp_lock_thread(p_owner, p_thread, NULL);
   UPDATE threads t SET deleted_at = now(), set_hash = NULL WHERE t.owner_id = p_owner AND t.id = p_thread;
   DELETE FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_thread;
+  DELETE FROM idempotency_records r WHERE r.owner_id = p_owner AND r.thread_id = p_thread;
   INSERT INTO audit_log (id, owner_id, act, credential_id, subject_id) VALUES (p_audit_id, p_owner, 'thread.deleted', p_credential, p_thread);
   RETURN ARRAY(SELECT m.participant_id FROM thread_members m WHERE m.owner_id = p_owner AND m.thread_id = p_thread);
 END $$;
