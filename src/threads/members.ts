@@ -20,22 +20,29 @@ interface MemberRow {
 }
 
 /**
- * Members of each look's thread, in the order of their ids. While the viewer is removed, another's `since` is that of its
- * last change that lies in one of the viewer's windows, else the opening: also what lies between two windows stays unknown.
+ * Members of each look's thread, in the order of their ids. Nothing here is later than the look but a `state`, which is
+ * everybody's to see: `since` is that of the last change up to the look's bound. While the viewer is removed, another's
+ * is that of its last change that lies in one of the viewer's windows, else the opening: also what lies between two
+ * windows stays unknown. A member's changes are the ends of its own windows, so that each is found by key.
  */
 const MEMBERS = statement<MemberRow>(
   'thread_members',
   `SELECT u.look, m.participant_id, m.state::text AS state,
      to_char(coalesce(
-       CASE WHEN u.away_since IS NULL THEN m.since_at END,
-       (SELECT e.at FROM events e
-        WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.type = 'PARTICIPANT_STATE_CHANGED'
-          AND e.subject_id = m.participant_id AND e.seq <= u.away_since
-          AND tp_visible(u.owner_id, u.thread_id, e.seq, e.hidden_from, u.viewer_id)
-        ORDER BY e.seq DESC LIMIT 1),
-       (SELECT e.at FROM events e WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.seq = 1)
+       CASE WHEN m.since_seq = 1 OR (NOT u.is_away AND m.since_seq <= u.bound) THEN m.since_at END,
+       (SELECT e.at FROM events e WHERE e.owner_id = u.owner_id AND e.thread_id = u.thread_id AND e.seq = coalesce((
+          SELECT c.seq FROM visibility_windows w CROSS JOIN LATERAL (VALUES (w.end_seq), (w.after_seq)) AS c(seq)
+          WHERE w.owner_id = u.owner_id AND w.thread_id = u.thread_id AND w.participant_id = m.participant_id
+            AND w.after_seq <= u.bound AND c.seq BETWEEN 1 AND u.bound
+            AND (NOT u.is_away OR (
+              SELECT v.end_seq IS NULL OR v.end_seq >= c.seq FROM visibility_windows v
+              WHERE v.owner_id = u.owner_id AND v.thread_id = u.thread_id AND v.participant_id = u.viewer_id
+                AND v.after_seq <= c.seq
+              ORDER BY v.after_seq DESC LIMIT 1))
+          ORDER BY w.after_seq DESC, c.seq DESC LIMIT 1), 1))
      ) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS since
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::int[]) WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, away_since, look)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::boolean[])
+     WITH ORDINALITY AS u(owner_id, thread_id, viewer_id, bound, is_away, look)
    JOIN thread_members m ON m.owner_id = u.owner_id AND m.thread_id = u.thread_id
    ORDER BY u.look, m.participant_id`,
 );
@@ -45,7 +52,8 @@ export const readMembers = async (database: Database, looks: readonly Look[]): P
     looks.map((look) => look.ownerId),
     looks.map((look) => look.threadId),
     looks.map((look) => look.viewerId),
-    looks.map((look) => (look.member?.state === 'REMOVED' ? look.end.seq : null)),
+    looks.map((look) => look.horizon),
+    looks.map((look) => look.member?.state === 'REMOVED'),
   ]);
   const members = looks.map((): Member[] => []);
   for (const row of rows) {
