@@ -185,11 +185,13 @@ export const createCredentials = ({ database, announceEnded }: CredentialsOption
       });
     },
 
-    /** Null for what does not exist or is another's. */
-    find: async (actor: Actor, id: string): Promise<Credential | null> =>
+    /** Those with these ids that are not another's, in no order. */
+    findAll: async (actor: Actor, ids: readonly string[]): Promise<Credential[]> =>
       actor.kind === 'ADMIN'
-        ? null
-        : prisma.credential.findFirst({ where: { AND: [visibleCredentials(actor), { id }] } }),
+        ? []
+        : prisma.credential.findMany({
+            where: { AND: [visibleCredentials(actor), { id: { in: [...ids] } }] },
+          }),
 
     /** The one that was presented; null if it is gone by now. */
     own: async (actor: Actor): Promise<CredentialView | null> =>

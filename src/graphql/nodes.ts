@@ -1,44 +1,71 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
 import { badInput } from '../shared/errors.ts';
-import { kindOfId } from '../shared/ids.ts';
+import { type IdKind, kindOfId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import { visibleEvent } from '../timeline/views.graphql.ts';
 import { builder } from './builder.ts';
 import type { GraphQLContext } from './context.ts';
 import { AS } from './pageArgs.ts';
 
-/** Of any node type; null for what does not exist or may not be seen, which is the same. */
-const findNode = async (context: GraphQLContext, id: string, as: string | null | undefined) => {
+/**
+ * Of any node type, in the order of the ids; null for what does not exist or may not be seen, which is the same. A
+ * constant number of statements, however many ids there are.
+ */
+const findNodes = async (
+  context: GraphQLContext,
+  ids: readonly string[],
+  as: string | null | undefined,
+): Promise<(object | null)[]> => {
   const { actor, services, loaders } = context;
   const viewerId = viewerOf(requireTenant(actor), as);
-  const kind = kindOfId(id);
-  switch (kind) {
-    case 'User':
-      return named('User', await services.users.find(actor, id));
-    case 'Participant':
-      return named('Participant', await services.participants.find(actor, { id, as }));
-    case 'Credential':
-      return named('Credential', await services.credentials.find(actor, id));
-    case 'Thread':
-      return named('Thread', await loaders.look.load({ threadId: id, viewerId }));
-    case 'Event':
-      return visibleEvent(context, id, viewerId);
-    case 'Engagement':
-      return named('Engagement', await services.engagements.find(actor, { id, as }));
-    case 'Scratchpad':
-    case 'MemoryEntry':
-    case 'Run':
-    case 'Audit':
-    case undefined:
-      return null;
-    default:
-      return kind satisfies never;
-  }
+  const of = (kind: IdKind): string[] => ids.filter((id) => kindOfId(id) === kind);
+  const [users, participants, credentials, engagements] = await Promise.all([
+    named('User', of('User'), (some) => services.users.findAll(actor, some)),
+    named('Participant', of('Participant'), (some) =>
+      services.participants.findAll(actor, { ids: some, as }),
+    ),
+    named('Credential', of('Credential'), (some) => services.credentials.findAll(actor, some)),
+    named('Engagement', of('Engagement'), (some) => services.engagements.findAll(actor, { ids: some, as })),
+  ]);
+  const found = async (id: string): Promise<object | null> => {
+    const kind = kindOfId(id);
+    switch (kind) {
+      case 'User':
+        return users.get(id) ?? null;
+      case 'Participant':
+        return participants.get(id) ?? null;
+      case 'Credential':
+        return credentials.get(id) ?? null;
+      case 'Engagement':
+        return engagements.get(id) ?? null;
+      case 'Thread': {
+        const look = await loaders.look.load({ threadId: id, viewerId });
+        return look && { ...look, __typename: 'Thread' };
+      }
+      case 'Event':
+        return visibleEvent(context, id, viewerId);
+      case 'Scratchpad':
+      case 'MemoryEntry':
+      case 'Run':
+      case 'Audit':
+      case undefined:
+        return null;
+      default:
+        return kind satisfies never;
+    }
+  };
+  return Promise.all(ids.map(found));
 };
 
-/** Says which type it is: `Node` alone does not tell. */
-const named = <T extends object>(typename: string, object: T | null): (T & { __typename: string }) | null =>
-  object === null ? null : { ...object, __typename: typename };
+/** By id, each saying which type it is: `Node` alone does not tell. Reads nothing where nothing is asked for. */
+const named = async <T extends { readonly id: string }>(
+  typename: string,
+  ids: readonly string[],
+  read: (ids: readonly string[]) => Promise<T[]>,
+): Promise<ReadonlyMap<string, T & { __typename: string }>> => {
+  const found = ids.length === 0 ? [] : await read(ids);
+  return new Map(found.map((object) => [object.id, { ...object, __typename: typename }]));
+};
 
 builder.queryFields((t) => ({
   node: t.field({
@@ -46,7 +73,7 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'Any object by its global id; null for what does not exist or may not be seen.',
     args: { id: t.arg.id({ required: true, description: 'Its id.' }), as: t.arg.id({ description: AS }) },
-    resolve: (_root, { id, as }, context) => findNode(context, id, as),
+    resolve: async (_root, { id, as }, context) => (await findNodes(context, [id], as))[0] ?? null,
   }),
   nodes: t.field({
     type: [builder.nodeInterfaceRef()],
@@ -59,7 +86,7 @@ builder.queryFields((t) => ({
     resolve: (_root, { ids, as }, context) => {
       if (ids.length > LIMITS.nodes)
         throw badInput(`ids has more than ${LIMITS.nodes}.`, { field: 'ids', limit: LIMITS.nodes });
-      return Promise.all(ids.map((id) => findNode(context, id, as)));
+      return findNodes(context, ids, as);
     },
   }),
 }));

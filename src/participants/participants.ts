@@ -130,6 +130,15 @@ export const createParticipants = ({ database }: { database: Database }) => {
       return prisma.participant.findFirst({ where: { AND: [visible, where] } });
     },
 
+    /** Those with these ids that may be seen, in no order. */
+    findAll: async (
+      actor: Actor,
+      { ids, as }: { readonly ids: readonly string[]; readonly as?: string | null | undefined },
+    ): Promise<Participant[]> => {
+      const visible = visibleParticipants(requireTenant(actor), as);
+      return prisma.participant.findMany({ where: { AND: [visible, { id: { in: [...ids] } }] } });
+    },
+
     /** In the order in which they were made. */
     page: async (
       actor: Actor,

@@ -103,6 +103,10 @@ export const createUsers = ({ database, announceEnded, announceDeleted }: UsersO
     find: async (actor: Actor, id: string): Promise<User | null> =>
       prisma.user.findFirst({ where: { AND: [visibleUsers(actor), { id }] } }),
 
+    /** Those with these ids that are no other tenant, in no order. */
+    findAll: async (actor: Actor, ids: readonly string[]): Promise<User[]> =>
+      prisma.user.findMany({ where: { AND: [visibleUsers(actor), { id: { in: [...ids] } }] } }),
+
     /**
      * The caller's own tenant is gone with the commit: its credentials are dead and nothing of it can be seen.
      * What it holds is emptied afterwards, in batches.
