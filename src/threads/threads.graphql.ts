@@ -231,9 +231,18 @@ builder.queryFields((t) => ({
       ...pageArgs,
     },
     resolve: async (_root, args, context) => {
-      const page = await context.services.threadLists.page(context.actor, args);
-      for (const { node } of page.edges) context.loaders.look.prime(node, node);
-      return page;
+      const { edges, ...page } = await context.services.threadLists.page(context.actor, args);
+      for (const { node } of edges) context.loaders.look.prime(node, node);
+      // Where the operation has looked at a thread before, that look answers here too, also if there was none to see yet.
+      const looks = await context.loaders.look.loadMany(edges.map(({ node }) => node));
+      return {
+        ...page,
+        edges: edges.flatMap(({ cursor }, index) => {
+          const node = looks[index];
+          if (node instanceof Error) throw node;
+          return node ? [{ cursor, node }] : [];
+        }),
+      };
     },
   }),
 }));
