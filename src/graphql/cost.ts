@@ -21,12 +21,23 @@ import { LIMITS } from '../shared/input.ts';
 /** What a list without a size of its own is taken for. */
 const UNSIZED_LIST = 10;
 
+/**
+ * Lists that take no size, or give everything without one: the most there can be, or where nothing bounds them (the
+ * threads that continue each other, the times a viewer came and went) what only few exceed.
+ */
+const SIZES: Readonly<Record<string, number>> = {
+  'Thread.participants': LIMITS.maxParticipants,
+  'Engagement.participants': 50,
+  'Engagement.threads': 50,
+  'Timeline.windows': 50,
+};
+
 type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
  * How many objects an operation may make at most: one per object, times the sizes asked for. A page counts as
  * `first` or `last` objects (the default page where neither is given, never more than the largest page there is),
- * `ids` as many as are named, a list without a size as 10. Scalars are free, and so is introspection, which has
+ * `ids` as many as are named, a list without a size as `SIZES` says, else as 10. Scalars are free, and so is introspection, which has
  * limits of its own. Linear in the document, also where fragments are spread many times.
  */
 export const costOf = (
@@ -74,9 +85,14 @@ const createReader = (
   };
 
   /** The number of objects that a field's arguments ask for; null where it has no such argument. */
-  const askedFor = (node: FieldNode, field: GraphQLField<unknown, unknown>): number | null => {
+  const askedFor = (
+    node: FieldNode,
+    field: GraphQLField<unknown, unknown>,
+    parent: GraphQLNamedType,
+  ): number | null => {
+    const unsized = SIZES[`${parent.name}.${field.name}`];
     const sized = field.args.filter(({ name }) => name === 'first' || name === 'last' || name === 'ids');
-    if (sized.length === 0) return null;
+    if (sized.length === 0) return unsized ?? null;
     const sizes = sized.map(({ name }) => {
       const argument = node.arguments?.find((candidate) => candidate.name.value === name);
       const value = argument === undefined ? undefined : read(argument.value);
@@ -84,7 +100,8 @@ const createReader = (
       return typeof value === 'number' && value >= 0 ? value : null;
     });
     const given = sizes.filter((size) => size !== null);
-    return Math.min(given.length === 0 ? LIMITS.defaultPageSize : Math.max(...given), LIMITS.pageSize);
+    if (given.length === 0) return unsized ?? LIMITS.defaultPageSize;
+    return Math.min(Math.max(...given), LIMITS.pageSize);
   };
 
   const costOfField = (node: FieldNode, parent: GraphQLNamedType, page: number): number => {
@@ -93,7 +110,7 @@ const createReader = (
     if (field === undefined || node.selectionSet === undefined) return 0;
     const type = getNamedType(field.type);
     if (!isCompositeType(type)) return 0;
-    const size = askedFor(node, field);
+    const size = askedFor(node, field, parent);
     const isList = isListType(isNonNullType(field.type) ? field.type.ofType : field.type);
     const times = isList ? (size ?? page) : 1;
     return times * (1 + selections(node.selectionSet, type, isList ? UNSIZED_LIST : (size ?? UNSIZED_LIST)));
