@@ -35,6 +35,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   v_thread threads;
   v_user users;
+  v_ids text[];
   v_count integer;
 BEGIN
   SELECT t.* INTO v_thread FROM threads t WHERE t.deleted_at IS NOT NULL
@@ -56,15 +57,22 @@ BEGIN
     RETURN v_count;
   END IF;
 
+  -- Heads before threads, as every append takes them; and a head that somebody holds is waited for only while no other
+  -- is held, since an extension takes two in an order of its own. The user's row must not stop those appends' foreign keys.
   SELECT u.* INTO v_user FROM users u WHERE u.deleted_at IS NOT NULL
-    ORDER BY u.deleted_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+    ORDER BY u.deleted_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN 0; END IF;
-  WITH gone AS (
-    UPDATE threads t SET deleted_at = now(), set_hash = NULL
-    WHERE t.id = ANY (ARRAY(SELECT b.id FROM threads b WHERE b.owner_id = v_user.id AND b.deleted_at IS NULL LIMIT p_limit))
-    RETURNING t.id)
-  DELETE FROM thread_heads h USING gone WHERE h.owner_id = v_user.id AND h.thread_id = gone.id;
+  v_ids := ARRAY(SELECT h.thread_id FROM thread_heads h WHERE h.owner_id = v_user.id LIMIT p_limit FOR UPDATE SKIP LOCKED);
+  IF cardinality(v_ids) = 0 THEN
+    v_ids := ARRAY(SELECT h.thread_id FROM thread_heads h WHERE h.owner_id = v_user.id LIMIT 1 FOR UPDATE);
+  END IF;
+  IF cardinality(v_ids) = 0 THEN
+    -- Threads whose head is gone already.
+    v_ids := ARRAY(SELECT t.id FROM threads t WHERE t.owner_id = v_user.id AND t.deleted_at IS NULL LIMIT p_limit);
+  END IF;
+  UPDATE threads t SET deleted_at = now(), set_hash = NULL WHERE t.id = ANY (v_ids) AND t.deleted_at IS NULL;
   GET DIAGNOSTICS v_count = ROW_COUNT;
+  DELETE FROM thread_heads h WHERE h.owner_id = v_user.id AND h.thread_id = ANY (v_ids);
   IF v_count > 0 OR EXISTS (SELECT 1 FROM threads t WHERE t.owner_id = v_user.id) THEN
     -- Another worker may hold the last of them: come back.
     RETURN v_count;
