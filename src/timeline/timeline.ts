@@ -95,12 +95,13 @@ export const createTimeline = ({
     const upTo = position(input.threadId, input.acknowledgeUpTo, 'acknowledgeUpTo');
     const hash =
       key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
+    const id = newId('Event');
     const [row] = await lanes.run(input.threadId, () =>
       database.query(APPEND, [
         tenant.userId,
         input.threadId,
         senderId,
-        newId('Event'),
+        id,
         content,
         data === null ? null : JSON.stringify(data),
         context === null ? null : JSON.stringify(context),
@@ -116,7 +117,8 @@ export const createTimeline = ({
       ]),
     );
     const event = eventFromRow(required(row)) as MessageEvent;
-    announce.event(event);
+    // A replay answers with the first message: nothing is new, and its sender may be removed by now.
+    if (event.id === id) announce.event(event);
     return { event, viewerId: senderId };
   },
 
