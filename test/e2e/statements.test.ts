@@ -181,3 +181,27 @@ test('a list of threads with their last words is a few statements, however long 
   const ran = await during(read);
   expect(ran.length, ran.join('\n')).toBeLessThanOrEqual(5);
 });
+
+test('nodes are as many statements for many ids as for one of each type', async () => {
+  const { server, during } = proxied;
+  const { data } = await server.graphql<{
+    credentials: { nodes: { id: string }[] };
+    engagements: { nodes: { id: string }[] };
+  }>(tenant.apiKey, '{ credentials { nodes { id } } engagements { nodes { id } } }');
+  const participants = ['steady', 'often', 'talker'].map(idOf);
+  const credentials = data?.credentials.nodes.map(({ id }) => id) ?? [];
+  const engagements = data?.engagements.nodes.map(({ id }) => id) ?? [];
+  const read = (ids: readonly string[]) =>
+    must(
+      server.graphql<{ nodes: ({ id: string } | null)[] }>(
+        tenant.apiKey,
+        'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
+        { ids },
+      ),
+    );
+  const few = [participants, credentials, engagements].map(([id = '']) => id);
+  const many = [...participants, ...credentials, ...engagements, ...participants];
+  expect((await read(many)).nodes.map((node) => node?.id)).toEqual(many);
+  const [one, all] = [await during(() => read(few)), await during(() => read(many))];
+  expect(all.length, all.join('\n')).toBe(one.length);
+});

@@ -126,6 +126,12 @@ describe('input', () => {
     expect(codeOf(() => requireCharacters('  ', 'label', 128))).toBe('BAD_USER_INPUT');
   });
 
+  test('has no number that no double holds: it would be stored as null', () => {
+    for (const text of ['1e999', '-1e999', '{"a":[1e400]}'])
+      expect(codeOf(() => requireJson(JSON.parse(text), 'data', 1_000))).toBe('BAD_USER_INPUT');
+    expect(requireJson(Number.MAX_VALUE, 'data', 1_000)).toBe(Number.MAX_VALUE);
+  });
+
   test('has no NUL, no lone surrogate, no key that reaches a prototype, no bottomless depth', () => {
     expect(codeOf(() => requireBytes('a\u0000', 'content', 8))).toBe('BAD_USER_INPUT');
     expect(codeOf(() => requireBytes('\ud800', 'content', 8))).toBe('BAD_USER_INPUT');

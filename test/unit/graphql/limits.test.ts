@@ -153,6 +153,33 @@ describe('the limits of a document', () => {
   });
 });
 
+describe('a list that takes no size, or gives everything without one', () => {
+  const unsized = buildSchema(/* GraphQL */ `
+    type Query { thread: Thread engagement: Engagement }
+    type Thread { id: ID! participants(first: Int): [Member!]! timeline: Timeline! }
+    type Member { id: ID! }
+    type Timeline { windows: [Window!]! }
+    type Window { id: ID! }
+    type Engagement { threads: [Thread!]! participants: [Member!]! }
+  `);
+  const cost = (query: string): number => {
+    const document = parse(query);
+    const operation = getOperationAST(document);
+    if (!operation) throw new Error('No operation.');
+    return costOf(unsized, document, operation, {});
+  };
+
+  test.each([
+    ['{ thread { participants { id } } }', 1 + 256],
+    ['{ thread { participants(first: 3) { id } } }', 1 + 3],
+    ['{ thread { timeline { windows { id } } } }', 1 + 1 + 50],
+    ['{ engagement { participants { id } } }', 1 + 50],
+    ['{ engagement { threads { participants { id } } } }', 1 + 50 * (1 + 256)],
+  ])('%s costs %i', (query, expected) => {
+    expect(cost(query)).toBe(expected);
+  });
+});
+
 describe('the document cache', () => {
   test('is bounded by text, forgets what was not used longest, and keeps nothing long', () => {
     const cache = createDocumentCache(100, 40);
