@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/shared/ids.ts';
+import { createLanes } from '../../src/shared/lanes.ts';
 import { createThreads } from '../../src/threads/threads.ts';
 import { type Announce, createTimeline } from '../../src/timeline/timeline.ts';
 import { createApi } from '../support/api.ts';
@@ -72,7 +73,12 @@ describe('a first result', () => {
   });
 
   test('of postMessage is told to its caller and to nobody else', async () => {
-    const timeline = createTimeline({ database: db.database, maxAgentHops: 0, announce });
+    const timeline = createTimeline({
+      database: db.database,
+      announce,
+      maxAgentHops: 0,
+      lanes: createLanes({ width: 1, patienceMs: 1_000 }),
+    });
     announced.length = 0;
     const { ada, scout } = world.people;
     const { threadId } = await api.services.threads.open(world.owner, { participantIds: [ada.id, scout.id] });
