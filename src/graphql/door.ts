@@ -92,13 +92,15 @@ export const createDoor = (deps: DoorDeps): Route => {
     if (method === 'POST' && !isJson(request)) throw new Refusal(415, NOT_JSON);
     const presented = presentedIn(request.headers);
     const ticket = type === EVENT_STREAM ? query.get('ticket') : null;
-    const actor = ticket === null ? await identify(presented) : null;
+    if (ticket === null) await identify(presented);
     const params = await readRequest(exchange);
     const takesStream = names(accept, EVENT_STREAM);
     const outline = method === 'GET' || takesStream ? operations.outline(params) : null;
     if (outline?.kind === 'mutation' && method === 'GET') throw notBy('POST');
     if (type === EVENT_STREAM || (outline?.kind === 'subscription' && takesStream))
       return sse.serve(exchange, params, presented, ticket);
+    // Once more: the body may have been long in coming, and the credential has ended meanwhile.
+    const actor = await identify(presented);
     // Yoga does not say which operation it could not find.
     return serveOnce(exchange, params, actor, type, method === 'GET' ? outline : null);
   };

@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { getIntrospectionQuery } from 'graphql';
@@ -7,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATION_LIMITS } from '../../src/graphql/limits.ts';
 import { createGraphQLServer } from '../../src/graphql/server.ts';
 import { codesOf, get, KEY, openTestDoors, post, type TestDoors } from '../support/doors.ts';
+import { until } from '../support/until.ts';
 
 describe('GraphQL over HTTP', () => {
   let doors: TestDoors;
@@ -271,6 +273,28 @@ describe('GraphQL over HTTP', () => {
         'mutation { bump }',
       ])
         expect((await post(doors.url, { query }, {})).status).toBe(401);
+    });
+
+    test('are asked for again once the body has come', async () => {
+      const body = JSON.stringify({ query: 'mutation { bump }' });
+      const slow = request(doors.url, {
+        method: 'POST',
+        headers: {
+          authorization: 'Bearer key-slow',
+          'content-type': 'application/json',
+          'content-length': body.length,
+        },
+      });
+      const { state } = doors.credentials;
+      const before = state.asked;
+      const answered = once(slow, 'response');
+      slow.write(body.slice(0, -1));
+      await until(() => state.asked > before);
+      doors.credentials.end('key-slow');
+      slow.end(body.slice(-1));
+      const [response] = (await answered) as [IncomingMessage];
+      response.resume();
+      expect(response.statusCode).toBe(401);
     });
 
     test('are away with their store', async () => {

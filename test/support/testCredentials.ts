@@ -13,7 +13,7 @@ export const createTestCredentials = () => {
   const ended = new Set<string>();
   const tickets = new Map<string, { readonly secret: string; readonly query: string }>();
   const issued: string[] = [];
-  const state = { isReachable: true, clearance: Promise.resolve(), sessions: 0 };
+  const state = { isReachable: true, clearance: Promise.resolve(), sessions: 0, asked: 0 };
 
   const actorOf = (secret: string): Actor => {
     if (!state.isReachable) throw unavailable('The database is away.');
@@ -61,7 +61,10 @@ export const createTestCredentials = () => {
   };
 
   const authentication: Authentication = {
-    authenticate: async (presented) => actorOf(presentedSecret(presented)),
+    authenticate: async (presented) => {
+      state.asked += 1;
+      return actorOf(presentedSecret(presented));
+    },
     openSession: async (presented) => open(presentedSecret(presented)),
     async openTicketSession(ticket, { query }) {
       const known = tickets.get(ticket);
