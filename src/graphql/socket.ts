@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
+import { CloseCode } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Authentication, Session } from '../auth/session.ts';
 import type { Connections, Release } from '../http/connections.ts';
@@ -20,6 +21,7 @@ import {
   type Operations,
 } from './operations.ts';
 import type { PayloadStream } from './stream.ts';
+import { type Task, Tasks } from './tasks.ts';
 
 /** Close codes on which a client of ours comes back. */
 export const CLOSE = {
@@ -49,12 +51,6 @@ export interface SocketDeps {
   readonly isDraining: () => boolean;
 }
 
-/** What is known of an operation while it runs: little, as there may be very many. */
-interface Task {
-  readonly kind: OperationKind;
-  readonly controller: AbortController;
-}
-
 /** What graphql-ws carries from `begin` to its execution: the context of resolvers is made behind `run`. */
 interface TaskContext {
   run: (() => Promise<ExecutionResult | PayloadStream>) | null;
@@ -73,12 +69,11 @@ export class ClientSocket implements Fed {
   onIdle: (() => void) | null = null;
   /** Told once, when everything on the socket was freed. */
   onDispose: (() => void) | null = null;
-  /** What graphql-ws does with a message. Rejects where it is none of the protocol's. */
-  receive: (message: string) => Promise<void> = () => Promise.resolve();
   readonly #ws: WebSocket;
   readonly #deps: SocketDeps;
-  readonly #tasks = new Map<string, Task>();
-  #subscriptions = 0;
+  /** What graphql-ws does with a message. */
+  #receive: (message: string) => Promise<void> = () => Promise.resolve();
+  readonly #tasks = new Tasks();
   #session: Session | null = null;
   #release: Release | null = null;
   #farewell: NodeJS.Timeout | null = null;
@@ -97,7 +92,7 @@ export class ClientSocket implements Fed {
   }
 
   get isIdle(): boolean {
-    return this.#tasks.size === 0;
+    return this.#tasks.subscriptions === 0 && this.#tasks.operations === 0;
   }
 
   get isClosing(): boolean {
@@ -109,7 +104,38 @@ export class ClientSocket implements Fed {
   }
 
   onMessage(receive: (message: string) => Promise<void>): void {
-    this.receive = receive;
+    this.#receive = receive;
+  }
+
+  /**
+   * Takes a message of the client's. Rejects where it is none of the protocol's.
+   *
+   * graphql-ws forgets an id as soon as its client ends the operation, but speaks of it, and forgets it once more, when
+   * that operation has stopped. One that comes under the same id in between would be taken for it: it waits.
+   */
+  async take(message: string): Promise<void> {
+    for (let next: string | null = message; next !== null; ) next = await this.#pass(next);
+  }
+
+  /** Resolves when graphql-ws has done what the message asks for, with the message that waited for that. */
+  async #pass(message: string): Promise<string | null> {
+    if (this.#isClosing) return null;
+    const keeping = this.#tasks.keep(message);
+    if (keeping === 'IN_USE') this.close(CLOSE.badMessage, 'This id is in use.');
+    if (keeping !== 'FREE') return null;
+    this.#tasks.cancel(message);
+    // `begin` is called within.
+    const received = this.#receive(message);
+    const task = this.#tasks.takeBegun();
+    try {
+      await received;
+    } finally {
+      if (task !== null) {
+        this.#finish(task);
+        this.#tasks.forget(task);
+      }
+    }
+    return task?.next ?? null;
   }
 
   send(data: string): Promise<void> {
@@ -159,9 +185,12 @@ export class ClientSocket implements Fed {
     const { operations, accounts, mask } = this.#deps;
     const requestId = newRequestId();
     const session = this.#session;
-    const early = this.#refusal(session);
-    if (early !== null || session === null) return [mask.error(early, requestId)];
     const controller = new AbortController();
+    const early = this.#refusal(session);
+    if (early !== null || session === null) {
+      this.#tasks.begin(id, null, controller);
+      return [mask.error(early, requestId)];
+    }
     const { actor } = session;
     const { signal } = controller;
     const caller: Caller = { actor, session, requestId, transport: 'ws', signal, lastEventId: null };
@@ -169,27 +198,21 @@ export class ClientSocket implements Fed {
     const refused = isRefused(operation) ? null : this.#excess(operation.kind);
     if (isRefused(operation) || refused !== null) {
       const errors = isRefused(operation) ? operation.errors : [mask.error(refused, requestId)];
+      this.#tasks.begin(id, null, controller);
       accounts.refused(caller, { errors });
       return errors;
     }
-    const task: Task = { kind: operation.kind, controller };
-    this.#tasks.set(id, task);
-    if (task.kind === 'subscription') this.#subscriptions += 1;
+    const task = this.#tasks.begin(id, operation.kind, controller);
     const { schema, document, operationName } = operation.args;
-    const contextValue: TaskContext = { run: () => this.#run(id, task, operation, caller) };
+    const contextValue: TaskContext = { run: () => this.#run(task, operation, caller) };
     return { schema, document, operationName: operationName ?? null, contextValue };
-  }
-
-  /** The client has ended an operation, perhaps before it was set up. */
-  cancel(id: string): void {
-    this.#tasks.get(id)?.controller.abort();
   }
 
   /** Closes with a code and frees everything at once, though the client may take its time to read what is on its way. */
   close(code = 1000, reason = ''): void {
     if (this.#isClosing) return;
     this.#isClosing = true;
-    this.#ws.close(code, fitting(reason));
+    this.#ws.close(OURS.get(code) ?? code, fitting(reason));
     this.dispose();
   }
 
@@ -199,39 +222,32 @@ export class ClientSocket implements Fed {
     this.#isDisposed = true;
     if (this.#farewell !== null) clearTimeout(this.#farewell);
     this.flow.close();
-    for (const { controller } of this.#tasks.values()) controller.abort();
+    this.#tasks.abort();
     this.#session?.ended.removeEventListener('abort', this);
     this.#session?.close();
     this.#release?.();
     this.onDispose?.();
   }
 
-  async #run(
-    id: string,
-    task: Task,
-    operation: Operation,
-    caller: Caller,
-  ): Promise<ExecutionResult | PayloadStream> {
+  async #run(task: Task, operation: Operation, caller: Caller): Promise<ExecutionResult | PayloadStream> {
     const { accounts, mask } = this.#deps;
     try {
       await clearedInTime(caller.session);
     } catch (error) {
-      this.#finish(id, task);
+      this.#finish(task);
       return { errors: [mask.error(error, caller.requestId)] };
     }
     const result = await accounts.run(operation, caller, (hasLeft) => {
       if (hasLeft) task.controller.abort();
-      this.#finish(id, task);
+      this.#finish(task);
     });
     if (isStream(result)) result.flow = this.flow;
-    else this.#finish(id, task);
+    else this.#finish(task);
     return result;
   }
 
-  #finish(id: string, task: Task): void {
-    if (this.#tasks.get(id) !== task) return;
-    this.#tasks.delete(id);
-    if (task.kind === 'subscription') this.#subscriptions -= 1;
+  #finish(task: Task): void {
+    if (!this.#tasks.finish(task)) return;
     // After the protocol has said that the operation is complete.
     if (this.isIdle) setImmediate(() => this.#onQuiet());
   }
@@ -251,7 +267,7 @@ export class ClientSocket implements Fed {
     const { limits } = this.#deps;
     const isSubscription = kind === 'subscription';
     const limit = isSubscription ? limits.subscriptions : limits.operations;
-    if ((isSubscription ? this.#subscriptions : this.#tasks.size - this.#subscriptions) < limit) return null;
+    if ((isSubscription ? this.#tasks.subscriptions : this.#tasks.operations) < limit) return null;
     const what = isSubscription ? 'subscriptions' : 'operations at once';
     return rateLimited(`A socket carries at most ${limit} ${what}.`, { limit });
   }
@@ -268,6 +284,13 @@ export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResul
 
 const CREDENTIAL_ENDED = 'The credential has ended. Connect again with a fresh one.';
 const RETRYABLE = new Set(['UNAVAILABLE', 'RATE_LIMITED', 'INTERNAL']);
+
+/** What is no message, or comes out of turn, for graphql-ws: one code for all, as clients take the others for fatal. */
+const OURS: ReadonlyMap<number, number> = new Map(
+  [CloseCode.Unauthorized, CloseCode.SubscriberAlreadyExists, CloseCode.TooManyInitialisationRequests].map(
+    (code) => [code, CLOSE.badMessage],
+  ),
+);
 
 /** A close reason has at most 123 bytes. */
 const fitting = (reason: string): string =>

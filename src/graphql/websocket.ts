@@ -129,9 +129,7 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
       refuseMessage(client, data);
       return;
     }
-    const text = data.toString();
-    cancelEarly(client, text);
-    client.receive(text).catch((error: unknown) => {
+    client.take(data.toString()).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith('Unexpected message')) {
         client.close(CLOSE.badMessage, 'unexpected message');
         return;
@@ -222,13 +220,6 @@ const tellRestart = (
     // Its streams were told over the same time: the last one's end is its turn.
     client.onIdle = end;
   });
-
-/** graphql-ws hears of a cancelled operation only once it is set up. */
-const cancelEarly = (client: ClientSocket, text: string): void => {
-  if (text.length > 512 || !text.includes('"complete"')) return;
-  const id = /"id"\s*:\s*"([^"\\]+)"/.exec(text)?.[1];
-  if (id !== undefined) client.cancel(id);
-};
 
 const countGreeting = (raw: Duplex, most: number, onTooLong: () => void): (() => void) => {
   let bytes = 0;

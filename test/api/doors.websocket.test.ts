@@ -406,6 +406,48 @@ describe('abort', () => {
     expect(await socket.next()).toMatchObject({ id: 's', type: 'next' });
   });
 
+  test('frees the id, also for one that comes before the first has gone', async () => {
+    await reopen({ limits: { webSocket: { subscriptions: 2 } } });
+    const socket = await connected();
+    for (let round = 1; round <= 4; round += 1) {
+      const waiting = once(doors.gates, 'waiting slowly');
+      socket.subscribe('x', 'subscription { setUp(name: "slowly") { value } }');
+      await waiting;
+      socket.send({ id: 'x', type: 'complete' });
+      socket.subscribe('x', 'subscription { live { cursor value } }');
+      if (round % 2 === 0) {
+        socket.send({ id: 'x', type: 'complete' });
+        socket.subscribe('x', 'subscription { live { cursor value who } }');
+      }
+      const { type, payload } = await socket.nextOf('x');
+      expect([type, answer(payload).data]).toMatchObject(['next', { live: { cursor: 'c0' } }]);
+      doors.numbers.grow();
+      for (let value = 1; value <= round; value += 1)
+        expect(await socket.nextOf('x')).toMatchObject({
+          type: 'next',
+          payload: { data: { live: { value } } },
+        });
+      socket.send({ id: 'x', type: 'complete' });
+      await until(async () => (await doors.gauge('threadpad_subscriptions')) === 0);
+    }
+    for (const id of ['a', 'b']) {
+      socket.subscribe(id, 'subscription { live { value } }');
+      expect((await socket.nextOf(id)).type).toBe('next');
+    }
+  });
+
+  test('of a running subscription frees the id for the very next message', async () => {
+    const socket = await connected();
+    socket.subscribe('x', 'subscription { live { value } }');
+    expect((await socket.nextOf('x')).type).toBe('next');
+    socket.send({ id: 'x', type: 'complete' });
+    socket.subscribe('x', 'subscription { count(to: 2) { value } }');
+    const types = [await socket.nextOf('x'), await socket.nextOf('x'), await socket.nextOf('x')].map(
+      ({ type }) => type,
+    );
+    expect(types).toEqual(['next', 'next', 'complete']);
+  });
+
   test('before the first event and between events frees it', async () => {
     const socket = await connected();
     const waiting = once(doors.gates, 'waiting never');

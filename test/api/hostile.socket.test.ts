@@ -39,7 +39,7 @@ describe('a message on a socket', () => {
     const socket = await greeted();
     socket.ws.send(message);
     const { code, reason } = await socket.closed;
-    expect([1002, 1007, 4400, 4429]).toContain(code);
+    expect([1002, 1007, 4400]).toContain(code);
     expect(reason).not.toMatch(/at |\.ts|node_modules/);
   });
 
@@ -57,7 +57,7 @@ describe('a message on a socket', () => {
   ] as const)('%s gets in nobody', async ([, message]) => {
     const socket = await openRawSocket(others.server.socketUrl);
     socket.send(message);
-    expect([4400, 4401, 4403]).toContain((await socket.closed).code);
+    expect([4400, 4403]).toContain((await socket.closed).code);
     expect(socket.messages).toEqual([]);
   });
 
@@ -103,9 +103,9 @@ describe('a message on a socket', () => {
     await socket.over;
   });
 
-  test('with an id that is in use closes with the protocol’s code, the other one’s socket stays', async () => {
+  test('with an id that is in use closes that socket', async () => {
     const socket = await watchSocket(others.server, others.world.people.scout.token, others.world.threadId);
     socket.socket.subscribe('watch', '{ viewer { user { id } } }');
-    expect((await socket.over).code).toBe(4409);
+    expect((await socket.over).code).toBe(4400);
   });
 });
