@@ -186,13 +186,16 @@ export const follow = (
   // Where the client tells of its socket, a new attempt gets an id of its own: a message that a former socket
   // still delivers then belongs to nobody.
   const unlisten = client.on?.('closed', (event) => {
-    if (!over && stopAttempt && isCloseEvent(event) && verdictOn(event, hasWorked).kind !== 'final')
-      interrupted(event);
+    // The client itself closes a socket that nobody uses, perhaps while the next attempt has begun on another.
+    if (over || !stopAttempt || !isCloseEvent(event) || event.code === NORMAL_CLOSURE) return;
+    if (verdictOn(event, hasWorked).kind !== 'final') interrupted(event);
   });
 
   begin();
   return () => finish(() => sink.complete());
 };
+
+const NORMAL_CLOSURE = 1000;
 
 /**
  * Not while a message is handled: graphql-ws counts a subscription that is ended from within a message twice when
