@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTenant, type Tenant } from '../support/app.ts';
 import { type Cluster, openThread, startCluster } from '../support/cluster.ts';
 import { expectCommitOrder, expectWholeRecord, type LoadOptions, startLoad } from '../support/load.ts';
+import { answered } from '../support/oracle/callers.ts';
 import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
 import { readRecord } from '../support/oracle/record.ts';
 import type { OracleThread } from '../support/oracle/rules.ts';
@@ -11,6 +12,7 @@ import type { OracleThread } from '../support/oracle/rules.ts';
 // under load, each follower gets what the rules say it may see, once, in order. Followers are stock clients.
 
 const ROUNDS = Number(process.env.DELIVERY_ROUNDS ?? 3);
+const SNAPSHOTS = 1_000;
 const MEMBERS = ['w0', 'w1', 'w2', 'w3', 'away0', 'away1', 'idle'];
 
 let cluster: Cluster;
@@ -65,7 +67,7 @@ const underLoad = async (
   try {
     await load.more(20);
     await trouble({ thread, load });
-    await load.more(20);
+    if (!load.isOver()) await load.more(20);
     await load.stop();
     await readRecord(
       { graphql: (token, query, variables) => cluster.graphql(token ?? '', query, variables) },
@@ -172,6 +174,41 @@ describe('nothing is lost or doubled, under load, when', () => {
         await load.more(40);
       }
     });
+  });
+});
+
+test('to read and then to follow from where one read leaves no hole, a thousand times under load', async () => {
+  await underLoad(async ({ thread, load }) => {
+    const clients = TRANSPORTS.map((transport) =>
+      createFollowing(transport, { place: cluster.place, token: () => tokenOf('idle') }),
+    );
+    const followings: Following[] = [];
+    const readAndFollow = async (turn: number): Promise<void> => {
+      const answer = await cluster.graphql<{
+        thread: { timeline: { end: string; events: { nodes: { seq: number; cursor: string }[] } } };
+      }>(
+        tokenOf('idle'),
+        'query ($id: ID!) { thread(id: $id) { timeline { events(last: 1) { nodes { seq cursor } } end } } }',
+        { id: thread.id },
+      );
+      const { end, events } = answered(answer).thread.timeline;
+      const [last] = events.nodes;
+      expect(last?.cursor).toBe(end);
+      const client = clients[turn % clients.length];
+      if (last === undefined || client === undefined) throw new Error('Nothing was read.');
+      const following = new Following(client, { viewer: 'idle', thread, after: last });
+      followings.push(following);
+      await following.begun();
+      await following.received(2);
+      following.stop();
+    };
+    for (let turn = 0; turn < SNAPSHOTS; turn += 10)
+      await Promise.all(Array.from({ length: 10 }, (_, index) => readAndFollow(turn + index)));
+    await load.stop();
+    await readRecord(cluster, tenant, thread.id, thread);
+    expect(followings).toHaveLength(SNAPSHOTS);
+    for (const following of followings) following.compareSoFar();
+    await Promise.all(clients.map((client) => client.dispose()));
   });
 });
 

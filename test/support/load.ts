@@ -30,6 +30,7 @@ export interface Load {
   readonly acknowledged: readonly Acknowledged[];
   /** Resolves when so many more events were acknowledged. */
   more(count: number): Promise<void>;
+  isOver(): boolean;
   stop(): Promise<void>;
 }
 
@@ -99,6 +100,7 @@ export const startLoad = (cluster: Cluster, tenant: Tenant, options: LoadOptions
       });
       return Promise.race([reached, failed.then(() => undefined)]);
     },
+    isOver: () => isOver,
     stop: async () => {
       isOver = true;
       await failed;

@@ -134,8 +134,26 @@ export class Following {
     const last = expected.at(-1);
     if (last !== undefined)
       await this.#until(() => this.#received.some(({ event }) => event?.id === last.id));
+    this.#compareWith(expected);
+    expect({ problem: this.#problem, isOver: this.#isOver }).toEqual({ problem: undefined, isOver: false });
+  }
+
+  /** Compares what came until it was stopped: the beginning of what was due, whole and in order. */
+  compareSoFar(): void {
+    this.#compareWith(this.expected.slice(0, this.#events().length));
+  }
+
+  async received(count: number): Promise<void> {
+    await this.#until(() => this.#events().length >= count);
+  }
+
+  #events(): readonly Delivery[] {
+    return this.#received.filter(({ event }) => event !== null);
+  }
+
+  #compareWith(expected: readonly OracleEvent[]): void {
     const { through = (deliveries: readonly Delivery[]) => deliveries, viewer } = this.options;
-    const events = through(this.#received).filter(({ event }) => event !== null);
+    const events = through(this.#events());
     const who = `${this.#name} as ${viewer ?? 'the owner'} after ${this.#start}`;
     const got = events.map(({ event }) => event?.id ?? '');
     const due = expected.map(({ id }) => id);
@@ -151,7 +169,6 @@ export class Following {
     expect(events, who).toEqual(
       expected.map((event) => ({ cursor: event.cursor, ended: null, event: lasting(viewer, event) })),
     );
-    expect({ problem: this.#problem, isOver: this.#isOver }).toEqual({ problem: undefined, isOver: false });
   }
 
   stop(): void {
