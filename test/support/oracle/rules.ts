@@ -74,10 +74,20 @@ export const sees = (viewer: Viewer, event: OracleEvent): boolean => {
 
 // What follows from them.
 
-const stateChanges = (thread: OracleThread, participant: string): OracleStateChange[] =>
-  thread.events.filter(
-    (event) => event.type === 'PARTICIPANT_STATE_CHANGED' && event.subject === participant,
-  ) as OracleStateChange[];
+/** Sorted out once for each length of a record, which only grows. */
+const sorted = new WeakMap<OracleThread, { length: number; changes: Map<string, OracleStateChange[]> }>();
+
+const stateChanges = (thread: OracleThread, participant: string): readonly OracleStateChange[] => {
+  const { length } = thread.events;
+  let known = sorted.get(thread);
+  if (known?.length !== length) {
+    known = { length, changes: new Map(thread.members.map((member) => [member, []])) };
+    for (const event of thread.events)
+      if (event.type === 'PARTICIPANT_STATE_CHANGED') known.changes.get(event.subject)?.push(event);
+    sorted.set(thread, known);
+  }
+  return known.changes.get(participant) ?? [];
+};
 
 export const stateNow = (thread: OracleThread, participant: string): State =>
   stateBefore(thread, participant, Number.POSITIVE_INFINITY);
