@@ -20,7 +20,7 @@ export interface Cluster extends AsyncDisposable {
   readonly graphql: Server['graphql'];
 }
 
-const ROOMY = {
+export const ROOMY = {
   MAX_SUBSCRIPTIONS_PER_SOCKET: '20000',
   MAX_SOCKETS_PER_CREDENTIAL: '20000',
   MAX_SOCKETS_PER_USER: '20000',

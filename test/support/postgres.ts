@@ -103,6 +103,8 @@ export const startPostgres = async ({
     urlOf,
     socketFile: join(folder, `.s.PGSQL.${PORT}`),
     kill9: async () => {
+      // Its backends notice the end of their parent only when they next wait: until then they would still answer.
+      signalFamily(running?.pid, 'SIGKILL');
       await running?.end({ signal: 'SIGKILL', keepFolder: true });
       running = undefined;
     },
