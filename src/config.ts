@@ -23,7 +23,8 @@ const whole = (minimum: number, maximum: number) =>
 
 const databaseUrl = z
   .string()
-  .regex(/^postgres(ql)?:\/\//, 'postgresql://user:password@host:5432/database is meant');
+  .regex(/^postgres(ql)?:\/\//, 'postgresql://user:password@host:5432/database is meant')
+  .refine((url) => URL.canParse(url), 'it cannot be read as a URL; encode what is special in a password');
 
 const redisUrl = z.string().superRefine((url, context) => {
   try {

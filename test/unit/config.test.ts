@@ -34,6 +34,8 @@ test.each([
   ['PORT', 'http'],
   ['PORT', '65536'],
   ['DATABASE_URL', 'mysql://localhost/x'],
+  ['DATABASE_URL', 'postgresql://me:secret@[bad/db'],
+  ['DATABASE_URL', 'postgresql://me:%zz@localhost:port/db'],
   ['REDIS_URL', 'http://localhost'],
   ['ADMIN_TOKEN', 'short'],
   ['ALLOWED_ORIGINS', 'https://a.example,b.example'],
