@@ -79,7 +79,7 @@ const createListeners = (
     viewer: Viewer,
     thread: OracleThread,
     after: { seq: number; cursor: string } | null,
-    types?: readonly OracleEventType[],
+    { types, isBrief = false }: { types?: readonly OracleEventType[] | undefined; isBrief?: boolean } = {},
   ): Following => {
     const byOwner = viewer !== null && turn++ % 3 === 0;
     return new Following(clientOf(transport, byOwner ? null : viewer), {
@@ -87,6 +87,7 @@ const createListeners = (
       thread,
       after,
       types,
+      isBrief,
       as: byOwner ? ids[viewer] : undefined,
     });
   };
@@ -100,7 +101,7 @@ const createListeners = (
       for (const viewer of joined)
         for (const transport of TRANSPORTS) {
           const types: OracleEventType[] | undefined = turn % 5 === 0 ? ['MESSAGE', 'RETRACTION'] : undefined;
-          const following = follow(transport, viewer, thread, turn % 2 === 0 ? start : null, types);
+          const following = follow(transport, viewer, thread, turn % 2 === 0 ? start : null, { types });
           live[transport].push(following);
           begun.push(following.begun());
         }
@@ -118,7 +119,7 @@ const createListeners = (
           for (let index = 0; index < count; index++) {
             const seq = end <= 3 ? index : (turn * 11 + index * Math.ceil(end / 2)) % (end + 1);
             const after = { seq, cursor: world.cursorAt(thread, seq) };
-            const following = follow(TRANSPORTS[turn % 2] ?? 'ws', viewer, thread, after);
+            const following = follow(TRANSPORTS[turn % 2] ?? 'ws', viewer, thread, after, { isBrief: true });
             resumed.push(following);
             settled.push(following.begun());
           }

@@ -81,4 +81,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ act: act('open'), members: some }) },
 );
 
-export const histories: fc.Arbitrary<readonly Command[]> = fc.array(command, { maxLength: 60, size: 'max' });
+const upTo60 = (minLength: number): fc.Arbitrary<Command[]> =>
+  fc.array(command, { minLength, maxLength: 60, size: 'max' });
+
+/** Short ones too, but mostly long ones. */
+export const histories: fc.Arbitrary<readonly Command[]> = fc.oneof(
+  { weight: 1, arbitrary: upTo60(0) },
+  { weight: 2, arbitrary: upTo60(40) },
+);

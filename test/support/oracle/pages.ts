@@ -65,10 +65,11 @@ const walk = (
   }
 };
 
-/** From every position, also those that the viewer cannot see: forwards, backwards, or between two of them. */
+/** From every other position, also those that the viewer cannot see: forwards, backwards, or between two of them. */
 const fromEverywhere = (viewer: Viewer, thread: OracleThread, round: number): OraclePageInput[] => {
   const end = lastEvent(viewer, thread).seq;
-  return Array.from({ length: end + 1 }, (_, position): OraclePageInput => {
+  return Array.from({ length: Math.floor(end / 2) + 1 }, (_, index): OraclePageInput => {
+    const position = Math.min(2 * index + (round % 2), end);
     const types = TYPE_SETS[(round + position) % TYPE_SETS.length];
     const before = position + 1 + ((position * 7 + round) % (end + 1 - position));
     switch ((round + position) % 4) {

@@ -20,7 +20,7 @@ export const TYPENAME = {
 } as const satisfies Record<OracleEvent['type'], string>;
 
 const STATIC = /* GraphQL */ `
-  __typename id seq at cursor thread { id }
+  __typename id seq at cursor
   ... on Message {
     sender { handle } content clientKey agentHops mentions { handle } sources { id } isErased
     context { kind originatingMessage { id } }
@@ -31,7 +31,7 @@ const STATIC = /* GraphQL */ `
 
 /** What a viewer reads of an event and can never change, and with it what can. */
 export const EVENT = /* GraphQL */ `
-  fragment Event on TimelineEvent { ${STATIC}
+  fragment Event on TimelineEvent { ${STATIC} thread { id }
     ... on Message { isRetracted retraction { id } }
     ... on ParticipantStateChanged { member { state since } }
   }`;
@@ -43,8 +43,8 @@ export const shown = (viewer: Viewer, event: OracleEvent | null) =>
   event !== null && sees(viewer, event) ? { id: event.id } : null;
 
 export const lasting = (viewer: Viewer, event: OracleEvent): Record<string, unknown> => {
-  const { id, seq, at, cursor, thread } = event;
-  const base = { __typename: TYPENAME[event.type], id, seq, at, cursor, thread: { id: thread.id } };
+  const { id, seq, at, cursor } = event;
+  const base = { __typename: TYPENAME[event.type], id, seq, at, cursor };
   switch (event.type) {
     case 'MESSAGE': {
       const { content, clientKey, agentHops, originating } = event;
@@ -93,7 +93,7 @@ export const lasting = (viewer: Viewer, event: OracleEvent): Record<string, unkn
 };
 
 export const whole = (viewer: Viewer, event: OracleEvent): Record<string, unknown> => {
-  const told = lasting(viewer, event);
+  const told = { ...lasting(viewer, event), thread: { id: event.thread.id } };
   if (event.type === 'MESSAGE') {
     const found = retraction(viewer, event);
     return { ...told, isRetracted: isRetracted(viewer, event), retraction: found && { id: found.id } };
