@@ -6,6 +6,7 @@ import { type Ask, answered, askAs } from '../support/oracle/callers.ts';
 import type { Command } from '../support/oracle/commands.ts';
 import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
 import { lastEvent, lastMessage, stateNow } from '../support/oracle/rules.ts';
+import { play } from '../support/oracle/play.ts';
 import { World } from '../support/oracle/world.ts';
 
 // An operation is several statements. Here one of them is held while, on another server, its viewer is removed or
@@ -16,7 +17,7 @@ const plain = {
   mention: null,
   source: null,
   originating: null,
-  acknowledge: null,
+  acknowledge: null, condition: null,
   repeat: false,
   wild: false,
 };
@@ -39,7 +40,7 @@ beforeAll(async () => {
   const way = () => 'TOKEN' as const;
   ask = askAs(() => proxied.server, tenant, way);
   world = new World({ ids, agents: new Set(['p2']), ask: askAs(() => other, tenant, way) });
-  await world.play([says(0), says(1), says(2), removes(1), says(0), readds(0), says(0), says(2)]);
+  await play(world, [says(0), says(1), says(2), removes(1), says(0), readds(0), says(0), says(2)]);
 });
 afterAll(async () => {
   await other.close();
@@ -126,7 +127,7 @@ const interfere = async (): Promise<void> => {
   const retracted = world.events
     .filter(({ type }) => type === 'MESSAGE')
     .indexOf(last ?? (thread().events[0] as never));
-  await world.play([
+  await play(world, [
     says(0),
     isAway ? readds(0) : removes(1),
     says(2),

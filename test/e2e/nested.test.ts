@@ -3,9 +3,10 @@ import { createTenant, startProcess } from '../support/app.ts';
 import { isUpkeep, startBehindProxy } from '../support/behindProxy.ts';
 import { askAs } from '../support/oracle/callers.ts';
 import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
+import { play } from '../support/oracle/play.ts';
 import { World } from '../support/oracle/world.ts';
 
-const plain = { mention: 1, source: 0, originating: 0, acknowledge: null, repeat: false, wild: false };
+const plain = { mention: 1, source: 0, originating: 0, acknowledge: null, condition: null, repeat: false, wild: false };
 
 test('an event whose nested reads fail is delivered whole, once, as soon as they succeed', async () => {
   await using proxied = await startBehindProxy();
@@ -24,7 +25,7 @@ test('an event whose nested reads fail is delivered whole, once, as soon as they
       () => 'TOKEN',
     ),
   });
-  await world.play([{ act: 'post', thread: 0, by: 0, ...plain }]);
+  await play(world, [{ act: 'post', thread: 0, by: 0, ...plain }]);
   const [thread] = world.threads;
   if (thread === undefined) throw new Error('There is no thread.');
   const clients = TRANSPORTS.map((transport) =>
@@ -43,7 +44,7 @@ test('an event whose nested reads fail is delivered whole, once, as soon as they
     if (failed === 6) proxied.proxy.before = null;
     return Promise.reject(new Error('The connection breaks.'));
   };
-  await world.play([{ act: 'post', thread: 0, by: 0, ...plain }]);
+  await play(world, [{ act: 'post', thread: 0, by: 0, ...plain }]);
   for (const following of followings) await following.compare();
   expect(failed).toBe(6);
   await Promise.all(clients.map((client) => client.dispose()));

@@ -9,6 +9,7 @@ import { compareHistory } from '../support/oracle/pages.ts';
 import { type OracleEvent, sees } from '../support/oracle/rules.ts';
 import { lasting, whole } from '../support/oracle/shown.ts';
 import { compareThreads } from '../support/oracle/thread.ts';
+import { play } from '../support/oracle/play.ts';
 import { World } from '../support/oracle/world.ts';
 
 // The oracle is worth what it finds: each surface is made to leak, to lose and to double, and must be caught.
@@ -18,7 +19,7 @@ const plain = {
   mention: null,
   source: null,
   originating: null,
-  acknowledge: null,
+  acknowledge: null, condition: null,
   repeat: false,
   wild: false,
 };
@@ -54,7 +55,7 @@ beforeAll(async () => {
   );
   token = tenant.participants[VIEWER]?.token ?? '';
   world = new World({ ids, agents: new Set(), ask });
-  await world.play(HISTORY);
+  await play(world, HISTORY);
   const secret = world.events.find((event) => event.type === 'MESSAGE' && !sees(VIEWER, event));
   if (secret === undefined) throw new Error('Nothing is hidden.');
   hidden = secret;

@@ -10,6 +10,7 @@ import {
   TRANSPORTS,
   type Transport,
 } from './live.ts';
+import { endWithEverybody, play } from './play.ts';
 import type { Pairs } from './pairs.ts';
 import { compareReads } from './reads.ts';
 import { isMember, lastEvent, type OracleEventType, type OracleThread, type Viewer } from './rules.ts';
@@ -44,12 +45,12 @@ export const checkHistory = async (commands: readonly Command[], options: CheckO
   const listeners = createListeners(tenant, options, ids);
   const world = new World({ ids, agents, ask, onThread: (thread) => listeners.join(world, thread) });
   try {
-    await world.play(commands, () => disturb(turn++));
+    await play(world, commands, () => disturb(turn++));
     await Promise.all(
       world.viewers.map((viewer, index) => compareReads(world, ask, viewer, pairs, round + index)),
     );
     await listeners.resumeEverywhere(world);
-    await world.endWithEverybody();
+    await endWithEverybody(world);
     await listeners.compare();
   } finally {
     await listeners.dispose();

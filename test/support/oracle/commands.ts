@@ -14,6 +14,7 @@ export type Command =
       readonly source: number | null;
       readonly originating: number | null;
       readonly acknowledge: number | null;
+      readonly condition: number | null;
       readonly repeat: boolean;
       readonly wild: boolean;
     }
@@ -62,6 +63,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       source: now(any, 3),
       originating: now(any, 3),
       acknowledge: now(any, 3),
+      condition: now(any, 5),
       repeat: seldom,
       wild: seldom,
     }),
