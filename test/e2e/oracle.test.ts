@@ -42,13 +42,13 @@ describe.each([
     };
 
     const pairs: Pairs = new Map();
-    process.stdout.write(`ORACLE_SEED=${SEED} ORACLE_PAIRS=${WANTED}\n`);
+    process.stdout.write(`ORACLE_SEED=${SEED} ORACLE_PAIRS=${wanted}\n`);
     let round = 0;
     const isEnough = () => pairs.size > 0 && Math.min(...pairs.values()) >= wanted;
     await fc.assert(
       fc.asyncProperty(histories, async (commands) => {
         if (isEnough()) return;
-        await checkHistory(commands, { server: next, place, disturb, pairs, round: round++ });
+        await checkHistory(commands, { server: next, place, disturb, pairs, wanted, round: round++ });
       }),
       { seed: SEED, numRuns: Math.ceil(wanted / 20) + 5, endOnFailure: process.env.ORACLE_SHRINK !== 'true' },
     );

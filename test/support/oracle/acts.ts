@@ -1,5 +1,17 @@
 import { expect } from 'vitest';
-import { isMember, isRetracted, lastEvent, type OracleEvent, type OracleMessage, type OracleThread, type State, sees, stateNow, type Viewer, visible } from './rules.ts';
+import {
+  isMember,
+  isRetracted,
+  lastEvent,
+  type OracleEvent,
+  type OracleMessage,
+  type OracleThread,
+  type State,
+  sees,
+  stateNow,
+  type Viewer,
+  visible,
+} from './rules.ts';
 import type { Saved, World } from './world.ts';
 
 // What participants and the owner do, and what each must answer: its code, or what it adds to the record.
@@ -45,7 +57,12 @@ export const open = async (world: World, members: readonly string[]): Promise<vo
   await world.opened(thread);
 };
 
-export const extend = async (world: World, thread: OracleThread, by: Viewer, added: readonly string[]): Promise<void> => {
+export const extend = async (
+  world: World,
+  thread: OracleThread,
+  by: Viewer,
+  added: readonly string[],
+): Promise<void> => {
   const set = [...new Set([...thread.members, ...added])];
   const isNew = set.length > thread.members.length;
   const code =
@@ -106,7 +123,15 @@ export const post = async (
   world: World,
   thread: OracleThread,
   sender: string,
-  { mentions = [], source, originating = null, acknowledge: upTo = null, onlyIfNothingAfter = null, hasKey = false, isRepeated = false }: Post = {},
+  {
+    mentions = [],
+    source,
+    originating = null,
+    acknowledge: upTo = null,
+    onlyIfNothingAfter = null,
+    hasKey = false,
+    isRepeated = false,
+  }: Post = {},
 ): Promise<void> => {
   const end = isMember(sender, thread) ? lastEvent(sender, thread).seq : 0;
   const unseen =
@@ -184,7 +209,12 @@ export const retract = async (world: World, event: OracleEvent, actor: string): 
   });
 };
 
-export const changeState = async (world: World, thread: OracleThread, subject: string, to: State): Promise<void> => {
+export const changeState = async (
+  world: World,
+  thread: OracleThread,
+  subject: string,
+  to: State,
+): Promise<void> => {
   const code = !isMember(subject, thread)
     ? 'NOT_FOUND'
     : stateNow(thread, subject) === to
@@ -213,7 +243,12 @@ export const leave = async (world: World, thread: OracleThread, subject: string)
   });
 };
 
-export const acknowledge = async (world: World, thread: OracleThread, by: string, seq: number): Promise<void> => {
+export const acknowledge = async (
+  world: World,
+  thread: OracleThread,
+  by: string,
+  seq: number,
+): Promise<void> => {
   const code = !isMember(by, thread)
     ? 'NOT_FOUND'
     : seq > lastEvent(by, thread).seq
@@ -226,4 +261,3 @@ export const acknowledge = async (world: World, thread: OracleThread, by: string
 const read = (thread: OracleThread, member: string, seq: number): void => {
   thread.acknowledged.set(member, Math.max(seq, thread.acknowledged.get(member) ?? 0));
 };
-

@@ -10,8 +10,8 @@ import {
   TRANSPORTS,
   type Transport,
 } from './live.ts';
+import { lacks, type Pairs } from './pairs.ts';
 import { endWithEverybody, play } from './play.ts';
-import type { Pairs } from './pairs.ts';
 import { compareReads } from './reads.ts';
 import { isMember, lastEvent, type OracleEventType, type OracleThread, type Viewer } from './rules.ts';
 import { World } from './world.ts';
@@ -32,12 +32,14 @@ export interface CheckOptions {
   /** Called between commands: cuts whom it likes. */
   readonly disturb: (round: number) => void;
   readonly pairs: Pairs;
+  /** Of each surface. */
+  readonly wanted: number;
   readonly round: number;
 }
 
 /** Plays one history with everybody listening, and compares every surface for every viewer with the oracle. */
 export const checkHistory = async (commands: readonly Command[], options: CheckOptions): Promise<void> => {
-  const { server, disturb, pairs, round } = options;
+  const { server, disturb, pairs, wanted, round } = options;
   const tenant = await createTenant(server(), HANDLES);
   const ids = Object.fromEntries(Object.entries(tenant.participants).map(([handle, { id }]) => [handle, id]));
   let turn = round;
@@ -47,9 +49,11 @@ export const checkHistory = async (commands: readonly Command[], options: CheckO
   try {
     await play(world, commands, () => disturb(turn++));
     await Promise.all(
-      world.viewers.map((viewer, index) => compareReads(world, ask, viewer, pairs, round + index)),
+      world.viewers.map((viewer, index) =>
+        compareReads(world, ask, viewer, { pairs, wanted, round: round + index }),
+      ),
     );
-    await listeners.resumeEverywhere(world);
+    if (lacks(pairs, 'resume', wanted)) await listeners.resumeEverywhere(world);
     await endWithEverybody(world);
     await listeners.compare();
   } finally {

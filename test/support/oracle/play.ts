@@ -1,6 +1,14 @@
 import { acknowledge, changeState, extend, leave, open, post, retract } from './acts.ts';
 import { type Command, PARTICIPANTS } from './commands.ts';
-import { isMember, isRetracted, lastEvent, type OracleEvent, type OracleThread, sees, stateNow } from './rules.ts';
+import {
+  isMember,
+  isRetracted,
+  lastEvent,
+  type OracleEvent,
+  type OracleThread,
+  sees,
+  stateNow,
+} from './rules.ts';
 import type { World } from './world.ts';
 
 /** Performs commands one after the other, beginning with a thread of the first three. */
@@ -78,7 +86,8 @@ const postSomething = async (
     originating: originating === null ? null : pick(events, originating),
     acknowledge: upTo === null ? null : upTo % (thread.events.length + 1),
     // Mostly what it has seen last, so that most pass.
-    onlyIfNothingAfter: condition === null ? null : condition % 3 === 0 ? condition % (thread.events.length + 1) : end,
+    onlyIfNothingAfter:
+      condition === null ? null : condition % 3 === 0 ? condition % (thread.events.length + 1) : end,
     hasKey: true,
     isRepeated: repeat,
   });
@@ -87,7 +96,9 @@ const postSomething = async (
 const retractSomething = async (world: World, { target, by, wild }: Act<'retract'>): Promise<void> => {
   const own = world.events.filter(
     (event) =>
-      event.type === 'MESSAGE' && stateNow(event.thread, event.sender) === 'ACTIVE' && !isRetracted(null, event),
+      event.type === 'MESSAGE' &&
+      stateNow(event.thread, event.sender) === 'ACTIVE' &&
+      !isRetracted(null, event),
   );
   const event: OracleEvent = pick(wild || own.length === 0 ? world.events : own, target);
   const actor = !wild && event.type === 'MESSAGE' ? event.sender : pick(world.handles, by);

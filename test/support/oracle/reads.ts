@@ -2,7 +2,7 @@ import { compareById } from './byId.ts';
 import type { Ask } from './callers.ts';
 import { compareLists } from './lists.ts';
 import { compareHistory } from './pages.ts';
-import type { Pairs } from './pairs.ts';
+import { lacks, type Pairs } from './pairs.ts';
 import type { Viewer } from './rules.ts';
 import { compareThreads } from './thread.ts';
 import type { World } from './world.ts';
@@ -12,11 +12,10 @@ export const compareReads = async (
   world: World,
   ask: Ask,
   viewer: Viewer,
-  pairs: Pairs,
-  round: number,
+  { pairs, wanted, round }: { readonly pairs: Pairs; readonly wanted: number; readonly round: number },
 ): Promise<void> => {
-  await compareThreads(world, ask, viewer, pairs);
-  await compareHistory(world, ask, viewer, pairs, round);
-  await compareById(world, ask, viewer, pairs, round);
-  await compareLists(world, ask, viewer, pairs);
+  if (lacks(pairs, 'thread', wanted)) await compareThreads(world, ask, viewer, pairs);
+  if (lacks(pairs, 'history', wanted)) await compareHistory(world, ask, viewer, pairs, round);
+  if (lacks(pairs, 'by id', wanted)) await compareById(world, ask, viewer, pairs, round);
+  if (lacks(pairs, 'threads', wanted)) await compareLists(world, ask, viewer, pairs);
 };
