@@ -5,8 +5,8 @@ import { deferred } from '../support/heard.ts';
 import { type Ask, answered, askAs } from '../support/oracle/callers.ts';
 import type { Command } from '../support/oracle/commands.ts';
 import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
-import { lastEvent, lastMessage, stateNow } from '../support/oracle/rules.ts';
 import { play } from '../support/oracle/play.ts';
+import { lastEvent, lastMessage, stateNow } from '../support/oracle/rules.ts';
 import { World } from '../support/oracle/world.ts';
 
 // An operation is several statements. Here one of them is held while, on another server, its viewer is removed or
@@ -17,7 +17,8 @@ const plain = {
   mention: null,
   source: null,
   originating: null,
-  acknowledge: null, condition: null,
+  acknowledge: null,
+  condition: null,
   repeat: false,
   wild: false,
 };

@@ -6,7 +6,15 @@ import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.t
 import { play } from '../support/oracle/play.ts';
 import { World } from '../support/oracle/world.ts';
 
-const plain = { mention: 1, source: 0, originating: 0, acknowledge: null, condition: null, repeat: false, wild: false };
+const plain = {
+  mention: 1,
+  source: 0,
+  originating: 0,
+  acknowledge: null,
+  condition: null,
+  repeat: false,
+  wild: false,
+};
 
 test('an event whose nested reads fail is delivered whole, once, as soon as they succeed', async () => {
   await using proxied = await startBehindProxy();

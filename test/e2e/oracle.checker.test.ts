@@ -6,10 +6,10 @@ import type { Command } from '../support/oracle/commands.ts';
 import { compareLists } from '../support/oracle/lists.ts';
 import { createFollowing, Following, type FollowOptions, TRANSPORTS } from '../support/oracle/live.ts';
 import { compareHistory } from '../support/oracle/pages.ts';
+import { play } from '../support/oracle/play.ts';
 import { type OracleEvent, sees } from '../support/oracle/rules.ts';
 import { lasting, whole } from '../support/oracle/shown.ts';
 import { compareThreads } from '../support/oracle/thread.ts';
-import { play } from '../support/oracle/play.ts';
 import { World } from '../support/oracle/world.ts';
 
 // The oracle is worth what it finds: each surface is made to leak, to lose and to double, and must be caught.
@@ -19,7 +19,8 @@ const plain = {
   mention: null,
   source: null,
   originating: null,
-  acknowledge: null, condition: null,
+  acknowledge: null,
+  condition: null,
   repeat: false,
   wild: false,
 };
