@@ -88,7 +88,15 @@ if (BROWSER !== undefined) {
         .getByText(new RegExp(text.replaceAll(' ', '\\s')))
         .first()
         .waitFor();
-    const tab = (page: Page, name: string) => page.getByRole('tab', { name }).click();
+    /** Whole only with its text in the editor: until then the button runs what stood there before. */
+    const tab = async (page: Page, name: string) => {
+      await page.getByRole('tab', { name }).click();
+      await page
+        .locator('.graphiql-query-editor .view-lines')
+        .getByText(new RegExp(`${name}\\b`))
+        .first()
+        .waitFor();
+    };
 
     it('fills the examples in, runs them, and follows a thread through a lost connection', async () => {
       const { apiKey, threadId, human, say } = await openConversation(product);
