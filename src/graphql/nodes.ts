@@ -45,6 +45,7 @@ const findNodes = async (
       case 'Event':
         return visibleEvent(context, id, viewerId);
       case 'Scratchpad':
+      case 'ScratchpadEntry':
       case 'MemoryEntry':
       case 'Run':
       case 'Audit':

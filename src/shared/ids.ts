@@ -14,6 +14,7 @@ export const ID_PREFIX = {
   Event: 'event',
   Engagement: 'eng',
   Scratchpad: 'sp',
+  ScratchpadEntry: 'entry',
   MemoryEntry: 'mem',
   Run: 'run',
   Audit: 'audit',
@@ -57,14 +58,48 @@ const KIND_OF_PREFIX = new Map<string, IdKind>(
   Object.entries(ID_PREFIX).map(([kind, prefix]) => [prefix, kind as IdKind]),
 );
 const SHAPE = /^([a-z]{2,8})_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+const ENTRY_SHAPE = /^entry_([0-7][0-9a-hjkmnp-tv-z]{25})([0-9a-hjkmnp-tv-z]{12})([0-9a-hjkmnp-tv-z]{7})$/;
 
 /** Which kind of thing an id names, by its shape alone; undefined for what cannot be an id of ours. */
 export const kindOfId = (id: string): IdKind | undefined => {
   const prefix = SHAPE.exec(id)?.[1];
-  return prefix === undefined ? undefined : KIND_OF_PREFIX.get(prefix);
+  if (prefix === undefined) return ENTRY_SHAPE.test(id) ? 'ScratchpadEntry' : undefined;
+  const kind = KIND_OF_PREFIX.get(prefix);
+  return kind === 'ScratchpadEntry' ? undefined : kind;
 };
 
 export const isId = (kind: IdKind, id: string): boolean => kindOfId(id) === kind;
 
 /** The part of an id behind its prefix. */
 export const idSuffix = (id: string): string => id.slice(id.lastIndexOf('_') + 1);
+
+/** Where an entry stands: its id says so, since no table knows it. */
+export interface EntryPlace {
+  readonly scratchpadId: string;
+  readonly epoch: string;
+  readonly seq: number;
+}
+
+export const entryId = ({ scratchpadId, epoch, seq }: EntryPlace): string =>
+  `${ID_PREFIX.ScratchpadEntry}_${idSuffix(scratchpadId)}${epoch}${digits(seq)}`;
+
+/** undefined for anything that is no entry's id. */
+export const readEntryId = (id: string): EntryPlace | undefined => {
+  const [, pad, epoch, seq] = ENTRY_SHAPE.exec(id) ?? [];
+  if (pad === undefined || epoch === undefined || seq === undefined) return undefined;
+  return { scratchpadId: `${ID_PREFIX.Scratchpad}_${pad}`, epoch, seq: number(seq) };
+};
+
+/** A pad's epoch: 60 random bits. */
+export const newEpoch = (): string =>
+  Array.from(randomFillSync(new Uint8Array(12)), (byte) => ALPHABET[byte & 31]).join('');
+
+const digits = (value: number): string => {
+  let text = '';
+  for (let rest = value, place = 0; place < 7; place += 1, rest = Math.floor(rest / 32))
+    text = ALPHABET.charAt(rest % 32) + text;
+  return text;
+};
+
+const number = (text: string): number =>
+  [...text].reduce((value, digit) => value * 32 + ALPHABET.indexOf(digit), 0);

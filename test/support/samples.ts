@@ -71,6 +71,7 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     Event: [...events.map(({ id }) => id), world.opening.id],
     Engagement: [engagementId],
     Scratchpad: [],
+    ScratchpadEntry: [],
     MemoryEntry: [],
     Run: [],
     Audit: [],
