@@ -75,6 +75,7 @@ const environment = z.object({
     )
     .default('info'),
   MAX_AGENT_HOPS: whole(0, 1_000_000).default(0),
+  SCRATCHPAD_TTL_SECONDS: whole(0, 315_360_000).default(0),
   GRAPHIQL: flag.optional(),
   INTROSPECTION: flag.optional(),
   MAX_SUBSCRIPTIONS_PER_SOCKET: whole(1, 1_000_000).default(200),
@@ -108,6 +109,8 @@ export interface Config {
   readonly logLevel: string;
   /** 0: off. */
   readonly maxAgentHops: number;
+  /** Of pads without a `ttlSeconds` of their own: seconds after the last write until their state expires; 0: never. */
+  readonly scratchpadTtlSeconds: number;
   /** On in development, off in production unless asked for. */
   readonly graphiql: boolean;
   /** To anybody, without a credential. */
@@ -151,6 +154,7 @@ export const readConfig = (variables: Readonly<Record<string, string | undefined
     trustProxy: values.TRUST_PROXY,
     logLevel: values.LOG_LEVEL,
     maxAgentHops: values.MAX_AGENT_HOPS,
+    scratchpadTtlSeconds: values.SCRATCHPAD_TTL_SECONDS,
     graphiql: values.GRAPHIQL ?? !production,
     openIntrospection: values.INTROSPECTION ?? !production,
     limits: Object.freeze({

@@ -61,9 +61,9 @@ const CHANGE = statement<TimelineRow>(
   'change_state',
   'SELECT * FROM change_state($1, $2, $3, $4, $5, $6, $7, $8, $9)',
 );
-const DELETE = statement<{ members: string[] }>(
+const DELETE = statement<{ members: string[]; scratchpad_id: string | null }>(
   'delete_thread',
-  'SELECT delete_thread($1, $2, $3, $4) AS members',
+  'SELECT * FROM delete_thread($1, $2, $3, $4)',
 );
 
 export const createThreads = ({

@@ -1,0 +1,205 @@
+import { unavailable } from '../shared/errors.ts';
+import { type Database, statement } from '../storage/database.ts';
+import type { MemberState } from '../timeline/events.ts';
+import { type Look, readLooks } from '../timeline/look.ts';
+import type { Grant, Pad } from './pad.ts';
+
+/** Who wants to write to which pad; the owner where `participantId` is null. */
+export interface WantedAccess {
+  readonly ownerId: string;
+  /** The pad, by its own id or by its thread's. */
+  readonly scratchpadId?: string | undefined;
+  readonly threadId?: string | undefined;
+  readonly participantId: string | null;
+}
+
+/** What one authorising statement saw, all as of one moment. */
+export interface PadAccess {
+  readonly pad: Pad;
+  readonly participantId: string | null;
+  /** The participant's state in the pad's thread; null: the owner. Only an active one may write. */
+  readonly state: MemberState | null;
+  /** What the data plane is to be told; good for 10 s. */
+  readonly grant: Grant;
+}
+
+export interface Access {
+  /**
+   * One statement, shared by those who ask in the same turn of the event loop and never used again after it. Null: no
+   * such pad, or none that this participant may know of.
+   */
+  grant(wanted: WantedAccess): Promise<PadAccess | null>;
+  /**
+   * As `grant`, once every change of membership that was under way is decided: what a command that was refused
+   * with the fence's `mark` goes on with. Errors: UNAVAILABLE.
+   */
+  settled(wanted: WantedAccess & { readonly threadId: string }, mark: string): Promise<PadAccess | null>;
+  /** A look that waits in the same way: for a read that met a position above what it was authorised for. */
+  settledLook(wanted: {
+    readonly ownerId: string;
+    readonly threadId: string;
+    readonly viewerId: string | null;
+  }): Promise<Look | null>;
+}
+
+interface GrantRow {
+  ordinal: number;
+  id: string;
+  owner_id: string;
+  thread_id: string;
+  ttl_seconds: number | null;
+  legacy_pending: boolean;
+  last_seq: number;
+  state: MemberState | null;
+}
+
+/** The LIMIT keeps the planner from joining whole tables: pads, heads and members are each looked up by key. */
+const GRANT = statement<GrantRow>(
+  'scratchpad_grant',
+  `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
+     WITH ORDINALITY AS u(owner_id, scratchpad_id, thread_id, participant_id, ordinal)
+   JOIN LATERAL (
+     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, p.legacy_checked_at IS NULL AS legacy_pending
+     FROM scratchpads p WHERE p.owner_id = u.owner_id AND p.id = u.scratchpad_id
+     UNION ALL
+     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, p.legacy_checked_at IS NULL
+     FROM scratchpads p WHERE p.owner_id = u.owner_id AND p.thread_id = u.thread_id AND u.scratchpad_id IS NULL
+     LIMIT 1
+   ) s ON true
+   JOIN thread_heads h ON h.owner_id = s.owner_id AND h.thread_id = s.thread_id
+   LEFT JOIN thread_members m ON m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = u.participant_id
+   WHERE u.participant_id IS NULL OR m.participant_id IS NOT NULL`,
+);
+
+/** Waits for whoever holds the thread's row, which a change of membership does until it is decided. */
+const SETTLE = statement(
+  'scratchpad_settle',
+  'SELECT 1 AS held FROM thread_heads h WHERE h.owner_id = $1 AND h.thread_id = $2 FOR SHARE',
+);
+
+const MOST_AT_ONCE = 500;
+const PATIENCE_MS = 5_000;
+
+interface Waiting {
+  readonly wanted: WantedAccess;
+  resolve(access: PadAccess | null): void;
+  reject(error: unknown): void;
+}
+
+export const createAccess = ({
+  database,
+  ttlSeconds,
+}: {
+  database: Database;
+  /** Of pads that have none of their own. */
+  ttlSeconds: number;
+}): Access => {
+  let waiting: Waiting[] = [];
+
+  const flush = async (batch: readonly Waiting[]): Promise<void> => {
+    const byKey = new Map<string, { readonly wanted: WantedAccess; readonly waiting: Waiting[] }>();
+    for (const one of batch) {
+      const key = keyOf(one.wanted);
+      const same = byKey.get(key);
+      if (same === undefined) byKey.set(key, { wanted: one.wanted, waiting: [one] });
+      else same.waiting.push(one);
+    }
+    const distinct = [...byKey.values()];
+    const readAt = performance.now();
+    try {
+      const rows = await database.query(GRANT, [
+        distinct.map(({ wanted }) => wanted.ownerId),
+        distinct.map(({ wanted }) => wanted.scratchpadId ?? null),
+        distinct.map(({ wanted }) => wanted.threadId ?? null),
+        distinct.map(({ wanted }) => wanted.participantId),
+      ]);
+      const found = new Map(rows.map((row) => [row.ordinal, row]));
+      distinct.forEach(({ wanted, waiting: those }, index) => {
+        const row = found.get(index + 1);
+        const access = row === undefined ? null : accessOf(row, wanted, readAt);
+        for (const { resolve } of those) resolve(access);
+      });
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  };
+
+  const accessOf = (row: GrantRow, { participantId }: WantedAccess, readAt: number): PadAccess => ({
+    pad: {
+      ownerId: row.owner_id,
+      threadId: row.thread_id,
+      scratchpadId: row.id,
+      ttlSeconds: row.ttl_seconds ?? ttlSeconds,
+      legacyPending: row.legacy_pending,
+    },
+    participantId,
+    state: row.state,
+    grant: { threadSeq: row.last_seq, readAt, settles: null },
+  });
+
+  const grant: Access['grant'] = (wanted) =>
+    new Promise((resolve, reject) => {
+      if (waiting.length === 0)
+        setImmediate(() => {
+          const batch = waiting;
+          waiting = [];
+          for (let start = 0; start < batch.length; start += MOST_AT_ONCE)
+            void flush(batch.slice(start, start + MOST_AT_ONCE));
+        });
+      waiting.push({ wanted, resolve, reject });
+    });
+
+  const settle = createSettling(database);
+
+  return {
+    grant,
+    async settled(wanted, mark) {
+      await settle(wanted.ownerId, wanted.threadId);
+      const access = await grant(wanted);
+      return access && { ...access, grant: { ...access.grant, settles: mark } };
+    },
+    async settledLook(wanted) {
+      await settle(wanted.ownerId, wanted.threadId);
+      const [answer] = await readLooks(database, [wanted]);
+      return answer?.look ?? null;
+    },
+  };
+};
+
+const keyOf = ({ ownerId, scratchpadId = '', threadId = '', participantId }: WantedAccess): string =>
+  `${ownerId} ${scratchpadId} ${threadId} ${participantId ?? ''}`;
+
+/**
+ * Waits until no change of membership that had begun before the call is still under way. Of one thread one statement
+ * waits at a time, and one more for all who came after it began, so that a held lock does not take all connections.
+ */
+const createSettling = (database: Database): ((ownerId: string, threadId: string) => Promise<void>) => {
+  const running = new Map<string, { readonly now: Promise<void>; next: Promise<void> | undefined }>();
+
+  const begin = (key: string, ownerId: string, threadId: string): Promise<void> => {
+    const now = database.query(SETTLE, [ownerId, threadId]).then(() => undefined);
+    const entry = { now, next: undefined };
+    running.set(key, entry);
+    const done = (): void => {
+      if (running.get(key) === entry) running.delete(key);
+    };
+    now.then(done, done);
+    return now;
+  };
+
+  return (ownerId, threadId) => {
+    const key = `${ownerId} ${threadId}`;
+    const entry = running.get(key);
+    if (entry === undefined) return patient(begin(key, ownerId, threadId));
+    const after = (): Promise<void> => begin(key, ownerId, threadId);
+    entry.next ??= entry.now.then(after, after);
+    return patient(entry.next);
+  };
+};
+
+const patient = (work: Promise<void>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(unavailable('This thread is busy. Try again.')), PATIENCE_MS);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
