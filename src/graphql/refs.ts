@@ -1,3 +1,4 @@
+import type { Pad, PadEntry } from '../scratchpads/pad.ts';
 import type { Member } from '../threads/members.ts';
 import type {
   MessageEvent,
@@ -35,3 +36,19 @@ export const TimelineEventInterface = builder.interfaceRef<EventView>('TimelineE
 export const MessageNode = builder.objectRef<EventView<MessageEvent>>('Message');
 export const RetractionNode = builder.objectRef<EventView<RetractionEvent>>('Retraction');
 export const StateChangedNode = builder.objectRef<EventView<StateChangedEvent>>('ParticipantStateChanged');
+
+/** A scratchpad as one viewer sees it: whatever hangs on it is answered for that viewer. */
+export interface ScratchpadView {
+  readonly pad: Pad;
+  readonly viewerId: string | null;
+}
+
+/** An entry of a scratchpad as one viewer sees it. Its id says where it stands. */
+export interface EntryView {
+  readonly __typename: 'ScratchpadEntry';
+  readonly entry: PadEntry;
+  readonly viewerId: string | null;
+}
+
+export const ScratchpadNode = builder.objectRef<ScratchpadView>('Scratchpad');
+export const ScratchpadEntryNode = builder.objectRef<EntryView>('ScratchpadEntry');

@@ -42,6 +42,55 @@ export const parseTimelineCursor = (cursor: string, threadId: string, field = 'a
   return position;
 };
 
+/** A position in the log of a scratchpad's changes; of one without state all are '' and 0. */
+export interface PadPlace {
+  readonly epoch: string;
+  readonly rev: number;
+  /** Of the last entry up to there. */
+  readonly seq: number;
+  readonly tag: string;
+}
+
+/** The opaque cursor of a position in a scratchpad: follow after it, or page its entries from it. */
+export const padCursor = (scratchpadId: string, { epoch, rev, seq, tag }: PadPlace): string =>
+  Buffer.from(`p1 ${idSuffix(scratchpadId)} ${epoch} ${rev} ${seq} ${tag}`).toString('base64url');
+
+/** The opaque cursor of one entry: page from it. It goes on working when older entries are cleared. */
+export const entryCursor = (scratchpadId: string, epoch: string, seq: number): string =>
+  Buffer.from(`p2 ${idSuffix(scratchpadId)} ${epoch} ${seq}`).toString('base64url');
+
+/** The cursor of a reader that waits for the thread's scratchpad to be made. */
+export const noPadCursor = (threadId: string): string =>
+  Buffer.from(`p0 ${idSuffix(threadId)}`).toString('base64url');
+
+const PAD = /^p1 ([0-9a-z]{26}) ([\w-]{0,32}) (0|[1-9][0-9]{0,14}) (0|[1-9][0-9]{0,14}) ([\w-]{0,32})$/;
+const ENTRY = /^p2 ([0-9a-z]{26}) ([\w-]{1,32}) ([1-9][0-9]{0,14})$/;
+const NO_PAD = /^p0 ([0-9a-z]{26})$/;
+
+/** Reads a cursor to follow after. Throws `INVALID_CURSOR` for anything that is not one of this scratchpad's. */
+export const parsePadCursor = (cursor: string, scratchpadId: string, field = 'after'): PadPlace => {
+  const [, suffix, epoch, rev, seq, tag] = PAD.exec(decode(cursor)) ?? [];
+  if (suffix !== idSuffix(scratchpadId) || epoch === undefined || tag === undefined)
+    throw invalidCursor(field);
+  return { epoch, rev: Number(rev), seq: Number(seq), tag };
+};
+
+/** Reads a cursor to page entries from, of either kind. Throws `INVALID_CURSOR` as `parsePadCursor`. */
+export const parseEntryCursor = (
+  cursor: string,
+  scratchpadId: string,
+  field = 'after',
+): Pick<PadPlace, 'epoch' | 'seq'> => {
+  const [, suffix, epoch, seq] = ENTRY.exec(decode(cursor)) ?? [];
+  if (epoch === undefined) return parsePadCursor(cursor, scratchpadId, field);
+  if (suffix !== idSuffix(scratchpadId)) throw invalidCursor(field);
+  return { epoch, seq: Number(seq) };
+};
+
+/** Whether it is the cursor of somebody who waited for the scratchpad of this thread. */
+export const isNoPadCursor = (cursor: string, threadId: string): boolean =>
+  NO_PAD.exec(decode(cursor))?.[1] === idSuffix(threadId);
+
 /** A keyset cursor of a list: the sort key's parts, in order. `list` keeps cursors of different lists apart. */
 export const keysetCursor = (list: string, parts: readonly (string | number | bigint)[]): string =>
   Buffer.from(`k1 ${list} ${parts.map(String).join(' ')}`).toString('base64url');

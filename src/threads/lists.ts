@@ -90,6 +90,7 @@ const readList = async (
   { after, before, limit, inverted }: KeysetRange,
 ): Promise<Look[]> => {
   const statements = viewerId === null ? STATEMENTS.owner : STATEMENTS.viewer;
+  const readAt = performance.now();
   const rows = await database.query(inverted ? statements.inverted : statements.forward, [
     ownerId,
     participantId,
@@ -100,5 +101,5 @@ const readList = async (
     viewerId,
     limit,
   ]);
-  return rows.map(lookFromRow);
+  return rows.map((row) => lookFromRow(row, readAt));
 };

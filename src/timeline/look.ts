@@ -25,6 +25,8 @@ export interface Look {
   /** Microseconds since 1970 of the last visible event: what lists are ordered by. */
   readonly activity: string;
   readonly unreadCount: number;
+  /** `performance.now()` just before the statement. */
+  readonly readAt: number;
   /** Retractions after this position do not count for the viewer: its end while removed, else the head. */
   readonly horizon: number;
 }
@@ -134,6 +136,7 @@ export const readLooks = async (
   database: Database,
   wanted: readonly WantedLook[],
 ): Promise<(LookAnswer | null)[]> => {
+  const readAt = performance.now();
   const rows = await database.query(LOOKS, [
     wanted.map((key) => key.ownerId),
     wanted.map((key) => key.threadId),
@@ -144,13 +147,13 @@ export const readLooks = async (
   const byOrdinal = new Map(rows.map((row) => [row.ordinal, row]));
   return wanted.map((_, index) => {
     const row = byOrdinal.get(index + 1);
-    return row === undefined ? null : { look: lookFromRow(row), positionHolds: row.position_holds };
+    return row === undefined ? null : { look: lookFromRow(row, readAt), positionHolds: row.position_holds };
   });
 };
 
 export const lookKey = (key: LookKey): string => `${key.threadId} ${key.viewerId ?? ''}`;
 
-export const lookFromRow = (row: LookRow): Look => {
+export const lookFromRow = (row: LookRow, readAt: number): Look => {
   const windows = windowsOf(row);
   return {
     ownerId: row.owner_id,
@@ -167,6 +170,7 @@ export const lookFromRow = (row: LookRow): Look => {
     end: { seq: row.end_seq, id: row.end_id, at: row.end_at },
     activity: row.activity,
     unreadCount: unread(row),
+    readAt,
     horizon: row.state === 'REMOVED' ? row.end_seq : row.last_seq,
   };
 };

@@ -1,0 +1,81 @@
+import { badInput } from '../shared/errors.ts';
+
+/** Of the text a model reads, in UTF-16 units, as JavaScript counts them. */
+export const VIEW_CHARACTERS = { usual: 24_000, most: 200_000 } as const;
+
+/** Throws `BAD_USER_INPUT` for what is not 1 to 200,000. */
+export const requireViewCharacters = (maxChars: number | null | undefined): number => {
+  const { usual, most } = VIEW_CHARACTERS;
+  const characters = maxChars ?? usual;
+  if (!Number.isInteger(characters) || characters < 1 || characters > most)
+    throw badInput(`maxChars must be 1 to ${most}.`, { field: 'maxChars', limit: most });
+  return characters;
+};
+
+/** What the formatted view is made of: what one viewer may see of both planes. */
+interface Planes {
+  /** The working body; empty where there is none. */
+  readonly text: string;
+  /** The newest entries, ascending; all of them where they are as many as `total`. */
+  readonly newest: readonly string[];
+  readonly total: number;
+}
+
+const NOTHING =
+  '(The scratchpad is empty: write a plan with update_scratchpad, or add a finding with append_scratchpad.)';
+const HEAD = '--- 📝 RESEARCH SCRATCHPAD ---\n\nWORKING BODY\n';
+const MIDDLE = '\n\nAPPENDED ENTRIES\n';
+
+/**
+ * Both planes as one text that a model reads, at most `maxChars` long. Neither plane crowds the other out: each has half
+ * of the room, and what the other does not need. Of the entries the newest stay; what is left out is said. `[n]` counts
+ * what is visible, so an entry keeps its number while older ones are left out.
+ */
+export const formattedView = ({ text, newest, total }: Planes, maxChars: number): string => {
+  if (text === '' && total === 0) return cut(NOTHING, maxChars);
+  const room = Math.max(0, maxChars - HEAD.length - MIDDLE.length);
+  const wanted = total === newest.length ? lengthOf(newest) : room;
+  const body = text === '' ? '(empty)' : clip(text, room - Math.min(wanted, Math.floor(room / 2)));
+  const entries = total === 0 ? '(none)' : listed(newest, total, room - body.length);
+  return cut(HEAD + body + MIDDLE + entries, maxChars);
+};
+
+const numbered = (newest: readonly string[], total: number): string[] =>
+  newest.map((content, index) => `[${total - newest.length + index + 1}] ${content}`);
+
+const lengthOf = (newest: readonly string[]): number =>
+  numbered(newest, newest.length).reduce((sum, line) => sum + line.length + 1, 0);
+
+const listed = (newest: readonly string[], total: number, room: number): string => {
+  const lines = numbered(newest, total);
+  const all = lines.join('\n');
+  if (total === newest.length && all.length <= room) return all;
+  const noteRoom = leftOut(total).length + 1;
+  const kept: string[] = [];
+  let length = 0;
+  for (const line of lines.toReversed()) {
+    length += line.length + 1;
+    if (length > room - noteRoom) break;
+    kept.unshift(line);
+  }
+  // Not even the newest has room: as much of it as there is.
+  if (kept.length === 0) kept.push(clip(lines.at(-1) ?? '', Math.max(0, room - noteRoom)));
+  return [...(kept.length < total ? [leftOut(total - kept.length)] : []), ...kept].join('\n');
+};
+
+const leftOut = (count: number): string =>
+  count === 1 ? '(entry [1] is left out)' : `(entries [1] to [${count}] are left out)`;
+
+const clip = (text: string, room: number): string => {
+  if (text.length <= room) return text;
+  const note = (count: number): string => `… (${count} more characters are left out)`;
+  const kept = cut(text, Math.max(0, room - note(text.length).length));
+  return cut(kept + note(text.length - kept.length), room);
+};
+
+/** Never through the middle of a character. */
+const cut = (text: string, length: number): string => {
+  if (text.length <= length) return text;
+  const end = text.charCodeAt(length - 1);
+  return text.slice(0, end >= 0xd800 && end < 0xdc00 ? length - 1 : length);
+};

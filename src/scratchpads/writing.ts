@@ -1,0 +1,268 @@
+import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Actor } from '../auth/actor.ts';
+import { DomainError, notFound, unavailable } from '../shared/errors.ts';
+import { isId } from '../shared/ids.ts';
+import { requireBytes, requireIdempotencyKey } from '../shared/input.ts';
+import type { Access, PadAccess } from './access.ts';
+import {
+  type Appended,
+  type Author,
+  type Cleared,
+  type ContentSet,
+  type EtagDiffers,
+  type Fenced,
+  type Gone,
+  type KeyReused,
+  PAD_LIMITS,
+  type PadContent,
+  type PadEntry,
+  type PadPosition,
+  type TooLarge,
+} from './pad.ts';
+import type { ClearWhat, Plane, WriteRefusal } from './plane.ts';
+import { answered } from './reading.ts';
+import { refusal, requireEntries, requireEntry, requireSources, writeKey } from './writeInput.ts';
+
+/** Which scratchpad, and who acts: a token's own participant, or the owner or any of its participants. */
+export interface WriteTarget {
+  readonly scratchpadId: string;
+  readonly as?: string | null | undefined;
+}
+
+export interface AppendInput extends WriteTarget {
+  readonly content: string;
+  readonly sourceIds?: readonly string[] | null | undefined;
+  readonly idempotencyKey?: string | null | undefined;
+}
+
+export interface AppendAllInput extends WriteTarget {
+  readonly contents: readonly string[];
+  readonly idempotencyKey?: string | null | undefined;
+}
+
+export interface SetContentInput extends WriteTarget {
+  readonly text: string;
+  /** Only over the content with this etag; '' for nothing. */
+  readonly expectedEtag?: string | null | undefined;
+  readonly sourceIds?: readonly string[] | null | undefined;
+  readonly idempotencyKey?: string | null | undefined;
+}
+
+/** What a write did, for whoever did it. */
+export interface WriteResult {
+  readonly ownerId: string;
+  readonly threadId: string;
+  readonly scratchpadId: string;
+  readonly viewerId: string | null;
+  /** Where the pad's log stands after it. */
+  readonly position: PadPosition;
+}
+
+export interface ScratchpadWritingOptions {
+  readonly access: Access;
+  readonly plane: Plane;
+  /** Throws NOT_FOUND for what the writer may not see; `viewerId` null is the owner. */
+  requireVisibleSources(ownerId: string, viewerId: string | null, ids: readonly string[]): Promise<void>;
+}
+
+/** How often a write is authorised again before it is given up. */
+const ROUNDS = 6;
+
+/**
+ * Writes to scratchpads: one authorising statement and one script, which refuses what a change of membership overtook;
+ * it is then authorised again by a statement that waits for that change. What was done once under an idempotency key
+ * is answered again also to somebody who may no longer write.
+ */
+export const createScratchpadWriting = ({
+  access,
+  plane,
+  requireVisibleSources,
+}: ScratchpadWritingOptions) => {
+  const targetOf = (actor: Actor, { scratchpadId, as }: WriteTarget) => {
+    const tenant = refuseRunToken(requireTenant(actor));
+    const participantId = viewerOf(tenant, as);
+    if (!isId('Scratchpad', scratchpadId)) throw notFound('Scratchpad');
+    return { ownerId: tenant.userId, scratchpadId, participantId };
+  };
+  type Target = ReturnType<typeof targetOf>;
+
+  /** As an active member or the owner; for anybody else only what `replay` finds, the first result of the same key. */
+  const write = async <Outcome>(
+    target: Target,
+    run: (access: PadAccess) => Promise<Outcome | Gone | Fenced>,
+    replay: (access: PadAccess) => Promise<Outcome | Gone | null>,
+  ): Promise<{ readonly access: PadAccess; readonly outcome: Outcome }> => {
+    let granted = await access.grant(target);
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      if (granted === null) throw notFound('Scratchpad');
+      const outcome = await answered<Outcome | Gone | Fenced | null>(
+        mayWrite(granted) ? run(granted) : replay(granted),
+      );
+      if (outcome === null) throw notActive();
+      if (isGone(outcome)) throw notFound('Scratchpad');
+      if (!isFenced(outcome)) return { access: granted, outcome };
+      const { mark } = outcome;
+      granted =
+        mark === null
+          ? await access.grant(target)
+          : await access.settled({ ...target, threadId: granted.pad.threadId }, mark);
+    }
+    throw unavailable('The members of this thread change too often at the moment. Try again.', {
+      retryable: true,
+    });
+  };
+
+  /** What it derives from is looked at only where the key was not used yet. */
+  const withSources = async <Outcome>(
+    { ownerId, participantId }: Target,
+    sourceIds: readonly string[],
+    run: () => Promise<Outcome>,
+    replay: () => Promise<Outcome | null>,
+  ): Promise<Outcome> => {
+    if (sourceIds.length === 0) return run();
+    try {
+      await requireVisibleSources(ownerId, participantId, sourceIds);
+    } catch (error) {
+      const first = await replay();
+      if (first !== null) return first;
+      throw error;
+    }
+    return run();
+  };
+
+  const append = async (
+    actor: Actor,
+    target: WriteTarget,
+    contents: readonly string[],
+    given: { readonly sourceIds: readonly string[]; readonly key: string | null; readonly field: string },
+  ): Promise<WriteResult & { readonly entries: readonly PadEntry[] }> => {
+    const where = targetOf(actor, target);
+    const { sourceIds, field } = given;
+    const author: Author = { authorId: where.participantId, runId: null, sourceIds };
+    const key = writeKey(field === 'contents' ? 'appendAll' : 'append', where, given.key, {
+      contents,
+      sourceIds,
+    });
+    const replay = ({ pad }: PadAccess) =>
+      key === null ? Promise.resolve(null) : plane.replayAppend(pad, author, { contents, key });
+    const { access: granted, outcome } = await write<Appended | TooLarge | KeyReused>(
+      where,
+      (authorised) =>
+        withSources<Appended | WriteRefusal>(
+          where,
+          sourceIds,
+          () => plane.append(authorised.pad, authorised.grant, author, { contents, key }),
+          () => replay(authorised),
+        ),
+      replay,
+    );
+    if (outcome.kind !== 'DONE') throw refusal(outcome, field);
+    return { ...resultOf(granted, outcome.position), entries: outcome.entries };
+  };
+
+  return {
+    /**
+     * Appends one entry as an active member, or as the owner. Errors: BAD_USER_INPUT (empty), PAYLOAD_TOO_LARGE, NOT_FOUND,
+     * FORBIDDEN, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED, UNAVAILABLE.
+     */
+    async append(actor: Actor, input: AppendInput): Promise<WriteResult & { readonly entry: PadEntry }> {
+      const content = requireEntry(input.content, 'content');
+      const sourceIds = requireSources(input.sourceIds);
+      const key = requireIdempotencyKey(input.idempotencyKey);
+      const { entries, ...result } = await append(actor, input, [content], {
+        sourceIds,
+        key,
+        field: 'content',
+      });
+      const [entry] = entries;
+      if (entry === undefined) throw new Error('The data plane answered no entry.');
+      return { ...result, entry };
+    },
+
+    /** Appends all or none, at least one: at most 1,000 and 4 MiB together. Errors: as `append`. */
+    async appendAll(
+      actor: Actor,
+      input: AppendAllInput,
+    ): Promise<WriteResult & { readonly entries: readonly PadEntry[] }> {
+      const contents = requireEntries(input.contents);
+      const key = requireIdempotencyKey(input.idempotencyKey);
+      return append(actor, input, contents, { sourceIds: [], key, field: 'contents' });
+    },
+
+    /**
+     * Replaces the body as an active member, or as the owner. Errors: as `append`, and VERSION_CONFLICT (`currentEtag`).
+     */
+    async setContent(
+      actor: Actor,
+      input: SetContentInput,
+    ): Promise<WriteResult & { readonly content: PadContent }> {
+      const field = 'text';
+      const text = requireBytes(input.text, field, PAD_LIMITS.content);
+      const sourceIds = requireSources(input.sourceIds);
+      const where = targetOf(actor, input);
+      const author: Author = { authorId: where.participantId, runId: null, sourceIds };
+      const key = writeKey('setContent', where, requireIdempotencyKey(input.idempotencyKey), {
+        text,
+        sourceIds,
+      });
+      const change = { text, expectedEtag: input.expectedEtag ?? null };
+      const replay = ({ pad }: PadAccess) =>
+        key === null ? Promise.resolve(null) : plane.replayContent(pad, author, { ...change, key });
+      const { access: granted, outcome } = await write<ContentSet | EtagDiffers | TooLarge | KeyReused>(
+        where,
+        (authorised) =>
+          withSources<ContentSet | EtagDiffers | WriteRefusal>(
+            where,
+            sourceIds,
+            () => plane.setContent(authorised.pad, authorised.grant, author, { ...change, key }),
+            () => replay(authorised),
+          ),
+        replay,
+      );
+      if (outcome.kind === 'ETAG_DIFFERS')
+        throw new DomainError(
+          'VERSION_CONFLICT',
+          'The content has been changed. Read it again, and write with its etag.',
+          { currentEtag: outcome.etag, field: 'expectedEtag' },
+        );
+      if (outcome.kind !== 'DONE') throw refusal(outcome, field);
+      return { ...resultOf(granted, outcome.position), content: outcome.content };
+    },
+
+    /** Empties the body, the entries or both; the scratchpad stays. Errors: NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE, UNAVAILABLE. */
+    async clear(actor: Actor, input: WriteTarget, what: ClearWhat): Promise<WriteResult> {
+      const where = targetOf(actor, input);
+      const author: Author = { authorId: where.participantId, runId: null, sourceIds: [] };
+      const { access: granted, outcome } = await write<Cleared>(
+        where,
+        ({ pad, grant }) => plane.clear(pad, grant, author, what),
+        () => Promise.resolve(null),
+      );
+      return resultOf(granted, outcome.position);
+    },
+  };
+};
+
+export type ScratchpadWriting = ReturnType<typeof createScratchpadWriting>;
+
+/** The owner as such, or a member who is active. */
+export const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';
+
+const notActive = (): DomainError =>
+  new DomainError(
+    'PARTICIPANT_NOT_ACTIVE',
+    'The participant is not active in this thread; only an active member may write to its scratchpad.',
+  );
+
+const isOfKind = <Kind extends string>(outcome: unknown, kind: Kind): outcome is { readonly kind: Kind } =>
+  typeof outcome === 'object' && outcome !== null && 'kind' in outcome && outcome.kind === kind;
+const isGone = (outcome: unknown): outcome is Gone => isOfKind(outcome, 'GONE');
+const isFenced = (outcome: unknown): outcome is Fenced => isOfKind(outcome, 'FENCED');
+
+const resultOf = ({ pad, participantId }: PadAccess, position: PadPosition): WriteResult => ({
+  ownerId: pad.ownerId,
+  threadId: pad.threadId,
+  scratchpadId: pad.scratchpadId,
+  viewerId: participantId,
+  position,
+});
