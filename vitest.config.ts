@@ -15,7 +15,7 @@ export default defineConfig({
         resolve,
         test: {
           name: 'services',
-          include: ['test/{contract,api,live,e2e}/**/*.test.ts'],
+          include: ['test/{contract,api,live,rest,e2e}/**/*.test.ts'],
           globalSetup: ['test/support/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -11,6 +11,9 @@ import { createGraphiqlPage } from './http/graphiql.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createHub } from './live/hub.ts';
 import { createRedisBus } from './live/redisBus.ts';
+import { createApiDocs } from './rest/docs.ts';
+import { createRestDoor } from './rest/door.ts';
+import { ROUTES } from './rest/routes.ts';
 import { createServices, type Services } from './services.ts';
 import { log } from './shared/log.ts';
 import { openStores } from './storage/stores.ts';
@@ -69,7 +72,11 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     suggestions: config.openIntrospection,
     trustedProxies: config.trustProxy,
     page: graphiql === null ? null : (exchange) => graphiql.servePage(exchange),
-    routes: graphiql === null ? [] : [graphiql],
+    routes: (isDraining) => [
+      ...(graphiql === null ? [] : [graphiql]),
+      createApiDocs(ROUTES),
+      createRestDoor({ routes: ROUTES, services, authentication, isDraining, metrics, log }),
+    ],
     limits: limitsOf(config),
   });
   const example = stores.embedded ? await makeExample(services) : null;

@@ -15,6 +15,7 @@ import type { Emptying } from './threads/emptying.ts';
 import { createEngagements } from './threads/engagements.ts';
 import { createFollowThreads } from './threads/follow.ts';
 import { createThreadLists } from './threads/lists.ts';
+import { createOwnThreads } from './threads/ownThreads.ts';
 import { createThreads } from './threads/threads.ts';
 import { announceOn } from './timeline/announce.ts';
 import { createFollowTimeline } from './timeline/follow.ts';
@@ -60,6 +61,8 @@ export const createServices = ({
     });
     if (count < new Set(ids).size) throw notFound('Participant');
   };
+  const participants = createParticipants({ database });
+  const threads = createThreads({ database, announce, requireVisibleParticipants });
   return {
     database,
     createLoaders: (actor: Actor) => createLoaders(database, actor.kind === 'ADMIN' ? '' : actor.userId),
@@ -67,8 +70,9 @@ export const createServices = ({
     authentication,
     credentials: createCredentials({ database, announceEnded }),
     users: createUsers({ database, announceEnded, announceDeleted: emptying.wake }),
-    participants: createParticipants({ database }),
-    threads: createThreads({ database, announce, requireVisibleParticipants }),
+    participants,
+    threads,
+    ownThreads: createOwnThreads({ participants, threads }),
     engagements: createEngagements({ database }),
     threadLists,
     timeline: createTimeline({ database, announce, maxAgentHops, lanes: createLanes(WRITERS) }),

@@ -33,8 +33,8 @@ export interface DoorsOptions {
   readonly trustedProxies: number;
   /** What a browser that opens `/graphql` gets; null where there is no page. */
   readonly page: ((exchange: Exchange) => Promise<void> | void) | null;
-  /** What else is served. */
-  readonly routes?: readonly Route[];
+  /** What else is served; it is told whether new work is to be refused. */
+  readonly routes?: (isDraining: () => boolean) => readonly Route[];
   readonly limits?: Partial<DoorLimits>;
 }
 
@@ -105,7 +105,11 @@ export const createDoors = (options: DoorsOptions): Doors => {
     ...(limits.body === undefined ? {} : { bodyLimit: limits.body }),
   });
   const listener = createListener({
-    routes: [door, ...healthRoutes(options.readiness, metrics, isDraining), ...(options.routes ?? [])],
+    routes: [
+      door,
+      ...healthRoutes(options.readiness, metrics, isDraining),
+      ...(options.routes?.(isDraining) ?? []),
+    ],
     upgrades: [sockets],
     allowedOrigins: options.allowedOrigins,
     log,

@@ -38,12 +38,24 @@ const normal = (origin: string): string => origin.toLowerCase().replace(/\/$/, '
 const ALLOWED_HEADERS = [
   'authorization',
   'content-type',
+  'idempotency-key',
+  'if-match',
   'last-event-id',
   'x-act-as',
   'x-api-key',
   'x-request-id',
 ].join(', ');
-const EXPOSED_HEADERS = 'retry-after, www-authenticate, x-error-code, x-request-id';
+const EXPOSED_HEADERS = [
+  'etag',
+  'link',
+  'retry-after',
+  'www-authenticate',
+  'x-cursor',
+  'x-entry-seq',
+  'x-error-code',
+  'x-expires-at',
+  'x-request-id',
+].join(', ');
 
 /** Sets the headers that let an allowed origin's page read the answer. */
 export const allowOrigin = (origins: Origins, request: IncomingMessage, response: ServerResponse): void => {
@@ -60,7 +72,7 @@ export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   headers['access-control-request-method'] !== undefined;
 
 export const PREFLIGHT_HEADERS = {
-  'access-control-allow-methods': 'GET, HEAD, POST',
+  'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
   'access-control-allow-headers': ALLOWED_HEADERS,
   'access-control-max-age': '600',
 } as const;

@@ -1,10 +1,8 @@
 import { readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { extname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { createFileCache, sendFile } from './files.ts';
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -25,14 +23,6 @@ export interface GraphiqlPage {
 const PREFIX = '/graphiql/';
 const BUILT = fileURLToPath(new URL('../../dist/pages/graphiql/', import.meta.url));
 
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.ttf': 'font/ttf',
-};
-
 /**
  * Serves the GraphiQL page as it was built, from this server alone. Only the files that were there at the start
  * are known, by their exact names: a path cannot lead anywhere else.
@@ -40,39 +30,20 @@ const TYPES: Readonly<Record<string, string>> = {
 export const createGraphiqlPage = (directory: string = BUILT): GraphiqlPage => {
   const names = namesIn(directory);
   const missing = names.has('index.html') ? null : 'GraphiQL is not built: run `npm run build:pages`.';
-  const files = new Map<string, Promise<ServedFile>>();
-
-  const file = (name: string): Promise<ServedFile> => {
-    const known = files.get(name);
-    if (known !== undefined) return known;
-    const read = readServed(`${directory}/${name}`);
-    files.set(name, read);
-    read.catch(() => files.delete(name));
-    return read;
-  };
+  const file = createFileCache((name) => `${directory}/${name}`);
 
   const send = async ({ request, response }: Pick<Exchange, 'request' | 'response'>, name: string) => {
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return answer(response, 405, 'Method Not Allowed');
     if (missing !== null) return answer(response, 503, missing);
     if (!names.has(name)) return answer(response, 404, 'Not Found');
-    const { plain, zipped } = await file(name);
-    const takesGzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
-    const body = takesGzip && zipped !== null ? zipped : plain;
     const isPage = name === 'index.html';
-    response.writeHead(200, {
-      'content-type': TYPES[extname(name)] ?? 'application/octet-stream',
-      'content-length': body.length,
-      ...(body === zipped ? { 'content-encoding': 'gzip' } : {}),
+    sendFile({ request, response }, name, await file(name), {
       vary: isPage ? 'Accept, Accept-Encoding' : 'Accept-Encoding',
       // The names of the files carry a hash of what is in them; only the page itself changes under its name.
       'cache-control': isPage ? 'no-cache' : 'public, max-age=31536000, immutable',
-      'content-security-policy': isPage ? policy(request.headers.host) : WORKER_POLICY,
-      'cross-origin-opener-policy': 'same-origin',
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
+      policy: isPage ? policy(request.headers.host) : WORKER_POLICY,
     });
-    response.end(request.method === 'HEAD' ? undefined : body);
   };
 
   return {
@@ -81,18 +52,6 @@ export const createGraphiqlPage = (directory: string = BUILT): GraphiqlPage => {
     matches: (path) => path === '/graphiql' || path.startsWith(PREFIX),
     serve: (exchange) => send(exchange, exchange.path.slice(PREFIX.length) || 'index.html'),
   };
-};
-
-interface ServedFile {
-  readonly plain: Buffer;
-  /** Null where it would not be smaller. */
-  readonly zipped: Buffer | null;
-}
-
-const readServed = async (path: string): Promise<ServedFile> => {
-  const plain = await readFile(path);
-  const zipped = await promisify(gzip)(plain);
-  return { plain, zipped: zipped.length < plain.length ? zipped : null };
 };
 
 const namesIn = (directory: string): ReadonlySet<string> => {

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export interface OperationOutcome {
   readonly transport: string;
   readonly kind: string;
-  /** The operation's first root field: the schema bounds how many there are. */
+  /** GraphQL: the operation's first root field. REST: the route. Both are bounded in number. */
   readonly field: string;
   /** `OK`, or the code of the first error. */
   readonly code: string;
@@ -54,13 +54,13 @@ export const createMetrics = (): Metrics => {
   });
   const operations = new Counter({
     name: 'threadpad_operations_total',
-    help: 'GraphQL operations by their first root field, transport and outcome.',
+    help: 'GraphQL operations by their first root field, REST requests by their route, with transport and outcome.',
     labelNames: ['transport', 'kind', 'field', 'code'],
     registers,
   });
   const durations = new Histogram({
     name: 'threadpad_operation_seconds',
-    help: 'From the beginning of a GraphQL operation to its answer; of a subscription to its opening.',
+    help: 'From the beginning of an operation or request to its answer; of a subscription to its opening.',
     labelNames: ['kind', 'field'],
     buckets: SECONDS,
     registers,

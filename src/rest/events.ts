@@ -1,0 +1,218 @@
+import { z } from 'zod';
+import type { Loaders } from '../loaders.ts';
+import { timelineCursor } from '../shared/cursors.ts';
+import { LogGone, notFound } from '../shared/errors.ts';
+import type {
+  MessageEvent,
+  RetractionEvent,
+  StateChangedEvent,
+  SystemEvent,
+  TimelineEvent,
+} from '../timeline/events.ts';
+import { isVisible, type Look } from '../timeline/look.ts';
+import { cursor, id, strict, time, union } from './schemas.ts';
+
+export const ParticipantRef = strict('ParticipantRef', 'Who somebody is.', {
+  id: id('The participant.'),
+  handle: z.string().describe('Unique per user.'),
+  display_name: z.string().describe('For people.'),
+  kind: z.enum(['HUMAN', 'AGENT', 'UNIT']).describe('What it is.'),
+});
+
+const base = {
+  id: id('The event.'),
+  thread_id: id('Its thread.'),
+  seq: z.int().describe('Position in the thread: 1, 2, 3 … without gaps.'),
+  at: time('When it was recorded, by the database’s clock.'),
+  cursor: cursor('Its position: page or subscribe after it.'),
+};
+
+export const Message = strict('Message', 'Something a participant said.', {
+  type: z.literal('MESSAGE'),
+  ...base,
+  sender: ParticipantRef,
+  content: z.string().describe('The text.'),
+  data: z.unknown().describe('Structured content, or null.'),
+  context: z
+    .strictObject({
+      kind: z.string().nullable(),
+      task: z.string().nullable(),
+      originating_message_id: z.string().nullable(),
+    })
+    .nullable()
+    .describe('Hints for a user interface.'),
+  mentions: z.array(ParticipantRef).describe('Members whom it addresses.'),
+  source_ids: z.array(z.string()).describe('What it derives from, as far as the viewer may see it.'),
+  client_key: z.string().nullable().describe('The idempotency key it was posted with.'),
+  agent_hops: z.int().describe('Messages by agents or units since the last human’s.'),
+  is_retracted: z.boolean().describe('Whether its sender took it back.'),
+  retraction_id: z.string().nullable().describe('The event that did, if the viewer may see it.'),
+  is_erased: z.boolean().describe('Whether its text was erased.'),
+});
+
+export const StateChanged = strict('ParticipantStateChanged', 'A member was removed or re-added.', {
+  type: z.literal('PARTICIPANT_STATE_CHANGED'),
+  ...base,
+  participant: ParticipantRef,
+  transition: z.enum(['REMOVED', 'READDED']).describe('What happened.'),
+  from: z.enum(['ACTIVE', 'REMOVED']).describe('The state before.'),
+  to: z.enum(['ACTIVE', 'REMOVED']).describe('The state after.'),
+  actor: ParticipantRef.nullable().describe('Who did it; null for the user.'),
+});
+
+export const Retraction = strict('Retraction', 'A sender took one of its messages back.', {
+  type: z.literal('RETRACTION'),
+  ...base,
+  message_id: z.string().nullable().describe('The message; null where the viewer may not see it.'),
+  reason: z.string().nullable().describe('Why; null where the viewer may not see the message.'),
+  actor: ParticipantRef,
+});
+
+const System = strict('SystemEvent', 'Something the platform recorded.', {
+  type: z.literal('SYSTEM'),
+  ...base,
+  kind: z.string().describe('THREAD_OPENED, CONTINUED_AS, CONTINUES; more will come.'),
+  data: z.unknown().describe('Details, or null.'),
+  related_thread_id: z.string().nullable().describe('The thread it names, if the viewer may know of it.'),
+});
+
+export const Event = union('TimelineEvent', 'One entry of a thread’s record.', [
+  Message,
+  StateChanged,
+  Retraction,
+  System,
+]);
+
+export type EventBody = z.output<typeof Event>;
+
+export const cursorOf = ({ threadId, seq, id: eventId }: TimelineEvent): string =>
+  timelineCursor(threadId, seq, eventId);
+
+/** Events as one viewer sees them, with the looks and reads of one request. */
+export const createEventBodies = (loaders: Loaders, viewerId: string | null) => {
+  const lookAt = (threadId: string): Promise<Look | null> => loaders.look.load({ threadId, viewerId });
+
+  const requireLook = async (threadId: string): Promise<Look> => {
+    const look = await lookAt(threadId);
+    if (look === null) throw new LogGone(threadId);
+    return look;
+  };
+
+  const visible = async (event: TimelineEvent | null): Promise<TimelineEvent | null> => {
+    if (event === null) return null;
+    const look = await lookAt(event.threadId);
+    return look !== null && isVisible(look, event) ? event : null;
+  };
+
+  const participant = async (participantId: string): Promise<z.output<typeof ParticipantRef>> => {
+    const found = await loaders.participant.load(participantId);
+    if (found === null) throw notFound('Participant');
+    const { id: foundId, handle, displayName, kind } = found;
+    return { id: foundId, handle, display_name: displayName, kind };
+  };
+
+  const shared = (event: TimelineEvent) => ({
+    id: event.id,
+    thread_id: event.threadId,
+    seq: event.seq,
+    at: event.at,
+    cursor: cursorOf(event),
+  });
+
+  const visibleIds = async (ids: readonly string[]): Promise<string[]> => {
+    const events = await Promise.all(ids.map(async (eventId) => visible(await loaders.event.load(eventId))));
+    return events.flatMap((event) => (event === null ? [] : [event.id]));
+  };
+
+  /** seq of what took a message back, read now where the row at hand does not say. */
+  const retractionSeqOf = async (event: MessageEvent): Promise<number | null> => {
+    if (event.retractionSeq !== undefined) return event.retractionSeq;
+    const read = await loaders.eventAt.load({ threadId: event.threadId, seq: event.seq });
+    return read?.type === 'MESSAGE' ? (read.retractionSeq ?? null) : null;
+  };
+
+  const message = async (event: MessageEvent): Promise<z.output<typeof Message>> => {
+    const seq = await retractionSeqOf(event);
+    const [sender, mentions, sourceIds, origin, retraction, look] = await Promise.all([
+      participant(event.senderId),
+      Promise.all(event.mentionIds.map(participant)),
+      visibleIds(event.sourceIds),
+      visibleIds(
+        event.context?.originatingMessageId === undefined ? [] : [event.context.originatingMessageId],
+      ),
+      seq === null ? null : visible(await loaders.eventAt.load({ threadId: event.threadId, seq })),
+      requireLook(event.threadId),
+    ]);
+    const { context } = event;
+    return {
+      type: 'MESSAGE',
+      ...shared(event),
+      sender,
+      content: event.content,
+      data: event.data ?? null,
+      context: context && {
+        kind: context.kind ?? null,
+        task: context.task ?? null,
+        originating_message_id: origin[0] ?? null,
+      },
+      mentions,
+      source_ids: sourceIds,
+      client_key: event.clientKey,
+      agent_hops: event.agentHops,
+      is_retracted: seq !== null && seq <= look.horizon,
+      retraction_id: retraction?.id ?? null,
+      is_erased: event.isErased,
+    };
+  };
+
+  const stateChanged = async (event: StateChangedEvent): Promise<z.output<typeof StateChanged>> => ({
+    type: 'PARTICIPANT_STATE_CHANGED',
+    ...shared(event),
+    participant: await participant(event.subjectId),
+    transition: event.to === 'ACTIVE' ? 'READDED' : 'REMOVED',
+    from: event.to === 'ACTIVE' ? 'REMOVED' : 'ACTIVE',
+    to: event.to,
+    actor: event.actorId === null ? null : await participant(event.actorId),
+  });
+
+  const retraction = async (event: RetractionEvent): Promise<z.output<typeof Retraction>> => {
+    const target = await visible(
+      await loaders.eventAt.load({ threadId: event.threadId, seq: event.targetSeq }),
+    );
+    return {
+      type: 'RETRACTION',
+      ...shared(event),
+      message_id: target?.id ?? null,
+      reason: target === null ? null : event.reason,
+      actor: await participant(event.actorId),
+    };
+  };
+
+  const system = async (event: SystemEvent): Promise<z.output<typeof System>> => {
+    const related = event.relatedThreadId === null ? null : await lookAt(event.relatedThreadId);
+    return {
+      type: 'SYSTEM',
+      ...shared(event),
+      kind: event.kind,
+      data: event.data ?? null,
+      related_thread_id: related?.threadId ?? null,
+    };
+  };
+
+  const body = (event: TimelineEvent): Promise<EventBody> => {
+    switch (event.type) {
+      case 'MESSAGE':
+        return message(event);
+      case 'PARTICIPANT_STATE_CHANGED':
+        return stateChanged(event);
+      case 'RETRACTION':
+        return retraction(event);
+      case 'SYSTEM':
+        return system(event);
+      default:
+        return event satisfies never;
+    }
+  };
+
+  return { requireLook, participant, body, message, stateChanged, retraction };
+};
