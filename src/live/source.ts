@@ -14,6 +14,8 @@ export type Notice<Item> =
 export interface LogSource<Item extends Positioned> {
   /** For log lines. */
   readonly name: string;
+  /** Storage may lose the end of a log and go on from before it: followers of what was lost are then told it is gone. */
+  readonly mayFallBack?: boolean;
   /** Where changes of this log are announced, after they can be read. */
   channel(key: string): string;
   /** The first `limit` items after `after`, in order; empty at the end and for a log that is gone. */
@@ -21,7 +23,7 @@ export interface LogSource<Item extends Positioned> {
   /** The last position of each log, in one statement; a log that is gone is left out. */
   heads(keys: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** null (or an error) for a message that says nothing certain; the log is then looked at. */
-  decode(message: string): Notice<Item> | null;
+  decode(message: string, key: string): Notice<Item> | null;
   /** About how many bytes an item holds in memory, the same each time. */
   size(item: Item): number;
 }

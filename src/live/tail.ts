@@ -48,6 +48,7 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
   /** The highest position that was heard of. */
   #head: number;
   #pageItems: number;
+  #isBehind = false;
   #unsubscribe: Unsubscribe | undefined;
 
   constructor(key: string, after: number, context: TailContext<Item>) {
@@ -83,8 +84,17 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
 
   /** The log's head as storage has it; undefined: the log is gone. */
   reached(head: number | undefined): void {
-    if (head === undefined) this.end('GONE');
+    if (head === undefined || this.#isLost(head)) this.end('GONE');
     else this.#advance(head);
+  }
+
+  /** Whether what was read is no longer there: so it is twice in a row, since an answer may be older than a notice. */
+  #isLost(head: number): boolean {
+    const isBehind = this.#context.source.mayFallBack === true && head < this.#ring.end;
+    const isLost = isBehind && this.#isBehind;
+    this.#isBehind = isBehind;
+    if (isBehind && !isLost) this.#context.check(this);
+    return isLost;
   }
 
   end(ended: FollowEnd): void {
@@ -151,7 +161,7 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
 
   #decode(message: string): Notice<Item> | null {
     try {
-      return this.#context.source.decode(message);
+      return this.#context.source.decode(message, this.key);
     } catch {
       return null;
     }

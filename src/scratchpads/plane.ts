@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { PadAddress } from './keys.ts';
+import { createImportLegacy } from './legacy.ts';
 import type {
   Appended,
   Author,
@@ -18,6 +19,8 @@ import type {
   TooLarge,
   WriteKey,
 } from './pad.ts';
+import { createPlaneReads } from './planeReads.ts';
+import { createPlaneWrites } from './planeWrites.ts';
 
 /**
  * The state of scratchpads, in Redis. Every verb is one script on the pad's slot and one round trip (large pages and
@@ -160,5 +163,25 @@ export interface PlaneOptions {
   markLegacyChecked(pad: PadAddress): Promise<void>;
 }
 
-export type CreatePlane = (options: PlaneOptions) => Plane;
-export type { PadContent };
+export const createPlane = (options: PlaneOptions): Plane => {
+  const writes = createPlaneWrites(options.redis);
+  const importLegacy = createImportLegacy({ ...options, retime: writes.retime });
+  /** What an earlier version left stands before whatever is written. */
+  const imported = async <Outcome>(
+    pad: Pad,
+    grant: Grant,
+    write: () => Promise<Outcome>,
+  ): Promise<Outcome | Gone | Fenced> => {
+    if (!pad.legacyPending) return write();
+    const outcome = await importLegacy(pad, grant);
+    return outcome.kind === 'DONE' ? write() : outcome;
+  };
+  return {
+    ...writes,
+    ...createPlaneReads({ redis: options.redis, importLegacy }),
+    importLegacy,
+    append: (pad, grant, ...rest) => imported(pad, grant, () => writes.append(pad, grant, ...rest)),
+    setContent: (pad, grant, ...rest) => imported(pad, grant, () => writes.setContent(pad, grant, ...rest)),
+    clear: (pad, grant, ...rest) => imported(pad, grant, () => writes.clear(pad, grant, ...rest)),
+  };
+};

@@ -1,0 +1,53 @@
+import { STATE } from './state.ts';
+import { FENCE, TAG } from './write.ts';
+
+/** 1 token, 2 how many values stand there already, 3… values. A list too large for one call is laid beside first. */
+export const STAGE = `
+${STATE}
+if s.epoch then return {'PRESENT'} end
+local token, before = ARGV[1], tonumber(ARGV[2])
+local length = redis.call('LLEN', IMPORT)
+if before == 0 then
+  if length > 0 then return {'BUSY'} end
+  redis.call('RPUSH', IMPORT, token)
+elseif length ~= before + 1 or redis.call('LINDEX', IMPORT, 0) ~= token then
+  return {'BUSY'}
+end
+redis.call('RPUSH', IMPORT, unpack(ARGV, 3))
+redis.call('PEXPIRE', IMPORT, 10000)
+return {'DONE'}
+`;
+
+/**
+ * What an earlier version left becomes the state, if there never was any. 1 request id, 2 thread seq, 3 the mark it
+ * settles or '', 4 channel, 5 content or '', 6 count of entries, 7 their bytes, 8 token if they were staged or '',
+ * 9… entries. Does not expire until the old keys are gone.
+ */
+export const IMPORT = `
+${STATE}
+if s.epoch then return {'PRESENT'} end
+${FENCE}
+${TAG}
+local id, grant, settles, channel, content = unpack(ARGV, 1, 5)
+grant = tonumber(grant)
+local count, bytes, token = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local mark = fenced(grant, settles, string.sub(id, 13))
+if mark then return {'FENCED', mark} end
+if token ~= '' then
+  if redis.call('LLEN', IMPORT) ~= count + 1 or redis.call('LPOP', IMPORT) ~= token then return {'BUSY'} end
+  redis.call('RENAME', IMPORT, ENTRIES)
+  redis.call('PERSIST', ENTRIES)
+elseif count > 0 then
+  redis.call('RPUSH', ENTRIES, unpack(ARGV, 9))
+end
+begin(string.sub(id, 1, 12))
+s.seq, s.rev = count, count
+if content ~= '' then
+  s.rev = count + 1
+  redis.call('SET', CONTENT, content)
+  redis.call('HSET', META, 'version', 1, 'there', '1', 'crev', s.rev)
+end
+redis.call('HSET', META, 'epoch', s.epoch, 'rev', s.rev, 'seq', s.seq, 'bytes', bytes, 'last', grant, 'tag', s.tag, 'tags', s.tags, 'hold', 'open')
+redis.call('PUBLISH', channel, '{"epoch":"' .. s.epoch .. '","tag":"' .. s.tag .. '","position":' .. s.rev .. ',"seq":' .. s.seq .. '}')
+return {'DONE'}
+`;

@@ -1,0 +1,216 @@
+import { LIST, STATE } from './state.ts';
+
+/**
+ * Bounds of what one call reads: so many stretches of the list, and bytes. A caller who wants more asks again from
+ * `next` on, as of the first look.
+ */
+const FETCH = `
+local function chunkSize()
+  local average = s.bytes / math.max(1, s.seq - s.base) + 256
+  return math.max(8, math.min(64, math.floor(262144 / average)))
+end
+-- Of ranges {low, high} of seqs (ascending, disjoint) the first or last \`limit\` values, in the order of reading.
+-- The second result is the seq to go on from, nil when all was read.
+local function fetch(ranges, limit, backward, budget)
+  local found, bytes, seeks, chunk = {}, 0, 0, chunkSize()
+  local step, at, stop = 1, 1, #ranges
+  if backward then step, at, stop = -1, #ranges, 1 end
+  local from = ranges[at] and (backward and ranges[at][2] or ranges[at][1])
+  while ranges[at] and #found < limit do
+    if seeks >= 24 or bytes >= budget then return found, from end
+    seeks = seeks + 1
+    -- One stretch takes in what lies near, with what is hidden between.
+    local reach = from + step * (math.min(chunk, limit - #found + 8) - 1)
+    local low, high, last = from, from, at
+    if backward then
+      while ranges[last - 1] and ranges[last - 1][2] >= reach do last = last - 1 end
+      low = math.max(reach, ranges[last][1])
+    else
+      while ranges[last + 1] and ranges[last + 1][1] <= reach do last = last + 1 end
+      high = math.min(reach, ranges[last][2])
+    end
+    local values = redis.call('LRANGE', ENTRIES, low - s.base - 1, high - s.base - 1)
+    local first, final = 1, #values
+    if backward then first, final = #values, 1 end
+    for index = first, final, step do
+      local seq = low + index - 1
+      while ranges[at] and ((backward and seq < ranges[at][1]) or (not backward and seq > ranges[at][2])) do at = at + step end
+      if not ranges[at] then break end
+      if seq >= ranges[at][1] and seq <= ranges[at][2] then
+        if #found >= limit then break end
+        found[#found + 1] = values[index]
+        bytes = bytes + #values[index]
+      end
+      from = seq + step
+    end
+    while ranges[at] and ((backward and from < ranges[at][1]) or (not backward and from > ranges[at][2])) do at = at + step end
+    if ranges[at] then
+      if backward then from = math.min(from, ranges[at][2]) else from = math.max(from, ranges[at][1]) end
+    end
+  end
+  return found, nil
+end
+`;
+
+/** A boundary between windows as the entry before it: noted at the change, or searched once and noted now. */
+const BOUNDS = `
+local bounds, searches = {}, 0
+local function learn(threads)
+  local names = {}
+  for _, thread in ipairs(threads) do
+    if not bounds[thread] then names[#names + 1] = thread end
+  end
+  local firstThread
+  for start = 1, #names, 500 do
+    local part = {}
+    for index = start, math.min(start + 499, #names) do part[#part + 1] = 'n:' .. names[index] end
+    local notes = redis.call('HMGET', META, unpack(part))
+    for index, note in ipairs(notes) do
+      local thread = names[start + index - 1]
+      if note then
+        local seq, rev = string.match(note, '^(%d+):(%d+)$')
+        bounds[thread] = {tonumber(seq), tonumber(rev)}
+      elseif thread > s.last then
+        bounds[thread] = {s.seq, s.rev}
+      else
+        if not firstThread then
+          firstThread = math.huge
+          if s.seq > s.base then
+            local _, t = entryAt(s.base + 1)
+            firstThread = t
+          end
+        end
+        if thread <= firstThread then
+          bounds[thread] = {s.base, 0}
+        else
+          if searches >= 20 then return false end
+          searches = searches + 1
+          local seq, rev = beforeThread(thread)
+          bounds[thread] = {seq, rev}
+          redis.pcall('HSET', META, 'n:' .. thread, seq .. ':' .. rev)
+        end
+      end
+    end
+  end
+  return true
+end
+`;
+
+/**
+ * 1 thread seq of the grant, 2 what is wanted (JSON): c content, p pages {w windows or nil, a after, b before, l limit,
+ * r backward, k bytes}, s seqs (ascending), o {e epoch, q seq, z base} of the first look if this goes on from it.
+ * Answers STATE epoch rev seq base tags expiry content pages entries next; FENCED where something stands above what the
+ * grant saw; MORE where it must be called again to find all windows; CHANGED where the first look cannot go on.
+ */
+export const READ = `
+${STATE}
+local wants = cjson.decode(ARGV[2])
+local first = wants.o
+if first and (s.epoch ~= first.e or s.base ~= first.z or s.seq < first.q) then return {'CHANGED'} end
+if not first and s.last > tonumber(ARGV[1]) then return {'FENCED'} end
+if not s.epoch then return {'STATE', ''} end
+${LIST}
+${FETCH}
+${BOUNDS}
+local top = first and first.q or s.seq
+local pages = {}
+for number, page in ipairs(wants.p or {}) do
+  local ranges, shown, ends = {}, {}, {s.seq, s.rev}
+  if page.w then
+    ends = {0, 0}
+    local threads = {}
+    for _, window in ipairs(page.w) do
+      threads[#threads + 1] = window[1]
+      if window[2] then threads[#threads + 1] = window[2] end
+    end
+    if not learn(threads) then return {'MORE'} end
+    for _, window in ipairs(page.w) do
+      local low, close = bounds[window[1]][1] + 1, {s.seq, s.rev}
+      if window[2] then close = bounds[window[2]] end
+      ends = close
+      low = math.max(low, s.base + 1)
+      local high = math.min(close[1], top)
+      if low <= high then shown[#shown + 1] = {low, high} end
+    end
+  elseif top > s.base then
+    shown[1] = {s.base + 1, top}
+  end
+  local total = 0
+  local after, before = page.a or 0, page.b or math.huge
+  for _, range in ipairs(shown) do
+    total = total + range[2] - range[1] + 1
+    local low, high = math.max(range[1], after + 1), math.min(range[2], before - 1)
+    if low <= high then ranges[#ranges + 1] = {low, high} end
+  end
+  local found, next = fetch(ranges, page.l, page.r, page.k)
+  -- How many are shown before the first of these, or before where it would be.
+  local edge = page.r and page.b or after + 1
+  if found[1] then
+    edge = tonumber(string.match(found[page.r and #found or 1], '^{"seq":(%d+)'))
+  end
+  local skipped = 0
+  for _, range in ipairs(shown) do
+    if range[1] < (edge or math.huge) then
+      skipped = skipped + math.min(range[2], (edge or math.huge) - 1) - range[1] + 1
+    end
+  end
+  pages[number] = {found, next or false, total, skipped, ends[1], ends[2]}
+end
+local entries, following = {}, nil
+if wants.s then
+  local ranges = {}
+  for _, seq in ipairs(wants.s) do
+    if seq > s.base and seq <= top then ranges[#ranges + 1] = {seq, seq} end
+  end
+  entries, following = fetch(ranges, #ranges, false, 1048576)
+end
+local expiry = redis.call('PTTL', META)
+if expiry >= 0 then
+  local time = redis.call('TIME')
+  expiry = time[1] * 1000 + math.floor(time[2] / 1000) + expiry
+end
+return {'STATE', s.epoch, s.rev, s.seq, s.base, s.tags, expiry, wants.c and redis.call('GET', CONTENT) or false, pages, entries, following or false}
+`;
+
+/** Where the log ends. */
+export const HEAD = `
+${STATE}
+if not s.epoch then return {'HEAD', '', 0, 0, ''} end
+return {'HEAD', s.epoch, s.rev, s.seq, s.tags}
+`;
+
+/**
+ * 1 rev, 2 limit. Answers CHANGES epoch rev seq tags, the seq before the first entry, entries, whether these are all,
+ * and of what else changed since: the content, and rev, thread seq and actor of the last clears.
+ */
+export const CHANGES = `
+${STATE}
+if not s.epoch then return {'CHANGES', ''} end
+${LIST}
+${FETCH}
+local after, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
+-- The first entry behind \`after\`: revs grow about evenly along the list, so guess; halve where guesses do not help.
+local low, high = s.base + 1, s.seq + 1
+local lowRev, highRev = 0, s.rev + 1
+local guesses = 0
+while low < high do
+  local middle = math.floor((low + high) / 2)
+  if guesses % 3 ~= 2 then
+    middle = low + math.floor((high - low) * (after - lowRev) / math.max(1, highRev - lowRev))
+    middle = math.max(low, math.min(high - 1, middle))
+  end
+  guesses = guesses + 1
+  local rev = entryAt(middle)
+  if rev > after then high, highRev = middle, rev else low, lowRev = middle + 1, rev end
+end
+local entries, next = {}, nil
+if low <= s.seq then entries, next = fetch({{low, s.seq}}, limit, false, 1048576) end
+local complete = low + #entries > s.seq
+local upTo = complete and s.rev or numbers(entries[#entries])
+local m = redis.call('HMGET', META, 'crev', 'ccrev', 'ccthread', 'ccactor', 'ecrev', 'ecthread', 'ecactor')
+local function isDue(rev) return rev and tonumber(rev) > after and tonumber(rev) <= upTo end
+local content = s.there and isDue(m[1]) and redis.call('GET', CONTENT)
+local contentCleared = isDue(m[2]) and {tonumber(m[2]), tonumber(m[3]), m[4]}
+local entriesCleared = isDue(m[5]) and {tonumber(m[5]), tonumber(m[6]), m[7]}
+return {'CHANGES', s.epoch, s.rev, s.seq, s.tags, low - 1, entries, content, contentCleared, entriesCleared}
+`;

@@ -1,0 +1,53 @@
+/**
+ * What every script of a pad begins with: the tombstone, and the state of one moment. `s.epoch` is nil where there is
+ * no state. Meta without an epoch holds only a fence, for a minute. State that is not whole (a key expired, was
+ * evicted or removed by hand) is removed, all of it: never a mixture.
+ *
+ * Fields of meta: epoch, rev, seq (of the last entry, also across clears), base (the seq before the list's first
+ * entry), bytes (of the entries' contents), version and crev (of the content; there: '1' while it is there), ccrev
+ * ccactor ccthread, ecrev ecactor ecthread (the last clear of content and of entries), fence, mark (another at each
+ * raise), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
+ * rev after which each began), hold (see EXPIRE), `n:<thread seq>` (`<entry seq>:<rev>`: where the list stood at
+ * that change of membership).
+ */
+export const STATE = `
+local GONE, META, CONTENT, ENTRIES, IDEM, IMPORT = unpack(KEYS)
+if redis.call('EXISTS', GONE) == 1 then return {'GONE'} end
+local s = {}
+do
+  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark')
+  s.epoch, s.tag, s.tags, s.mark = m[1], m[9] or '', m[10] or '', m[12]
+  s.rev, s.seq, s.base = tonumber(m[2]) or 0, tonumber(m[3]) or 0, tonumber(m[4]) or 0
+  s.bytes, s.version, s.last = tonumber(m[5]) or 0, tonumber(m[6]) or 0, tonumber(m[8]) or 0
+  s.there, s.fence = m[7] == '1', tonumber(m[11])
+  local whole = s.epoch and redis.call('LLEN', ENTRIES) == s.seq - s.base
+    and (redis.call('EXISTS', CONTENT) == 1) == s.there
+  if not whole then
+    redis.call('UNLINK', CONTENT, ENTRIES, IDEM)
+    if s.epoch then redis.call('UNLINK', META) end
+    if s.epoch then s = {fence = nil, mark = nil} end
+    s.epoch, s.tag, s.tags, s.rev, s.seq, s.base, s.bytes, s.version, s.last, s.there = nil, '', '', 0, 0, 0, 0, 0, 0, false
+  end
+end
+`;
+
+/** Reads in the list: entries begin with their numbers, so that no script decodes JSON. */
+export const LIST = `
+local function numbers(value)
+  local rev, thread = string.match(value, '^{"seq":%d+,"rev":(%d+),"thread_seq":(%d+)')
+  return tonumber(rev), tonumber(thread)
+end
+local function entryAt(seq)
+  return numbers(redis.call('LINDEX', ENTRIES, seq - s.base - 1))
+end
+-- The last entry with thread_seq < thread, as seq and rev: base and 0 if there is none.
+local function beforeThread(thread)
+  local low, high, rev = s.base, s.seq, 0
+  while low < high do
+    local middle = math.floor((low + high + 1) / 2)
+    local r, t = entryAt(middle)
+    if t < thread then low, rev = middle, r else high = middle - 1 end
+  end
+  return low, rev
+end
+`;

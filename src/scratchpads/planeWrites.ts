@@ -1,0 +1,172 @@
+import type { Cluster, Redis } from 'ioredis';
+import { newEpoch } from '../shared/ids.ts';
+import { type RedisScript, type Reply, runScript } from '../storage/redisScripts.ts';
+import { legacyKeys, type PadAddress, padChannel, padKeys } from './keys.ts';
+import {
+  type Author,
+  type Cleared,
+  type Fenced,
+  type Gone,
+  type Grant,
+  NOWHERE,
+  PAD_LIMITS,
+  type Pad,
+  type TooLarge,
+  type WriteKey,
+} from './pad.ts';
+import type { Plane } from './plane.ts';
+import { commonMembers, contentOf, entriesOf, readResult, type WriteResult } from './records.ts';
+import { SCRIPTS } from './scripts.ts';
+
+/** No command is sent later than this after its authorisation. */
+const GRANT_MS = 10_000;
+
+export const isLate = (grant: Grant): boolean => performance.now() - grant.readAt > GRANT_MS;
+
+export const LATE: Fenced = { kind: 'FENCED', mark: null };
+
+/** Names one command, so that it acts once however often it arrives; also an epoch or a mark that it may make. */
+export const newRequestId = (): string => newEpoch() + newEpoch();
+
+type Refusal = Gone | Fenced | TooLarge | { kind: 'KEY_REUSED' } | { kind: 'ETAG_DIFFERS'; etag: string };
+
+type Verbs = Pick<
+  Plane,
+  'append' | 'setContent' | 'clear' | 'replayAppend' | 'replayContent' | 'raise' | 'purge' | 'retime'
+>;
+
+/** The verbs that change a pad, or tell again how one did. */
+export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
+  const run = (script: RedisScript, pad: PadAddress, args: readonly (string | number)[]) =>
+    runScript(redis, { script, keys: padKeys(pad), args });
+
+  const write = async (
+    script: RedisScript,
+    pad: Pad,
+    grant: Grant,
+    key: WriteKey | null,
+    own: readonly (string | number)[],
+  ): Promise<{ kind: 'DONE'; result: WriteResult | null } | Refusal> => {
+    if (isLate(grant)) return LATE;
+    const reply = await run(script, pad, [
+      newRequestId(),
+      key?.key ?? '',
+      key?.hash ?? '',
+      grant.threadSeq,
+      grant.settles ?? '',
+      pad.ttlSeconds,
+      padChannel(pad.scratchpadId),
+      ...own,
+    ]);
+    return outcomeOf(reply);
+  };
+
+  const replay = async (pad: PadAddress, { key, hash }: WriteKey) =>
+    outcomeOf(await run(SCRIPTS.replay, pad, [key, hash]));
+
+  return {
+    async append(pad, grant, author, { contents, key }) {
+      const sizes = contents.map((content) => Buffer.byteLength(content));
+      const bytes = sizes.reduce((sum, size) => sum + size, 0);
+      const tooLarge = batchRefusal(sizes, bytes);
+      if (tooLarge !== null) return tooLarge;
+      const values = contents.map((content) => JSON.stringify(content));
+      const outcome = await write(SCRIPTS.append, pad, grant, key, [bytes, commonMembers(author), ...values]);
+      if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS');
+      return appended(outcome.result, pad, author, contents);
+    },
+    async setContent(pad, grant, author, { text, expectedEtag, key }) {
+      if (Buffer.byteLength(text) > PAD_LIMITS.content)
+        return { kind: 'TOO_LARGE', what: 'CONTENT', limit: PAD_LIMITS.content };
+      const outcome = await write(SCRIPTS.setContent, pad, grant, key, [
+        expectedEtag === null ? '' : `=${expectedEtag}`,
+        commonMembers(author),
+        JSON.stringify(text),
+      ]);
+      return outcome.kind === 'DONE' ? contentSet(outcome.result, author, text) : outcome;
+    },
+    async clear(pad, grant, author, what): Promise<Cleared | Gone | Fenced> {
+      const outcome = await write(SCRIPTS.clear, pad, grant, null, [what, author.authorId ?? '']);
+      if (outcome.kind === 'DONE') return { kind: 'DONE', position: outcome.result?.position ?? NOWHERE };
+      return expected(outcome, 'ETAG_DIFFERS', 'KEY_REUSED', 'TOO_LARGE');
+    },
+    async replayAppend(pad, author, { contents, key }) {
+      const outcome = await replay(pad, key);
+      if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
+      return outcome.result === null ? null : appended(outcome.result, pad, author, contents);
+    },
+    async replayContent(pad, author, { text, key }) {
+      const outcome = await replay(pad, key);
+      if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
+      return outcome.result === null ? null : contentSet(outcome.result, author, text);
+    },
+    async raise(pad, threadSeq) {
+      await run(SCRIPTS.raise, pad, [threadSeq, newEpoch()]);
+    },
+    async purge(pad) {
+      await run(SCRIPTS.purge, pad, [padChannel(pad.scratchpadId)]);
+      await Promise.all(Object.values(legacyKeys(pad)).map((key) => redis.unlink(key)));
+    },
+    async retime(pad) {
+      await run(SCRIPTS.retime, pad, [pad.ttlSeconds]);
+    },
+  };
+};
+
+const outcomeOf = (reply: Reply): { kind: 'DONE'; result: WriteResult | null } | Refusal => {
+  const [kind, fact] = reply as readonly string[];
+  switch (kind) {
+    case 'DONE':
+      return { kind, result: fact ? readResult(fact) : null };
+    case 'NONE':
+      return { kind: 'DONE', result: null };
+    case 'FENCED':
+      return { kind, mark: fact ?? null };
+    case 'ETAG_DIFFERS':
+      return { kind, etag: fact ?? '' };
+    case 'TOO_LARGE':
+      return fact === 'PAD_ENTRIES'
+        ? { kind, what: fact, limit: PAD_LIMITS.entries }
+        : { kind, what: 'PAD_BYTES', limit: PAD_LIMITS.bytes };
+    case 'GONE':
+    case 'KEY_REUSED':
+      return { kind };
+    default:
+      throw new Error(`A script of a scratchpad answered ${JSON.stringify(reply)}.`);
+  }
+};
+
+/** Without the kinds that this verb's script never answers. */
+const expected = <Kind extends Refusal['kind']>(
+  refusal: Refusal,
+  ...never: Kind[]
+): Exclude<Refusal, { kind: Kind }> => {
+  if ((never as string[]).includes(refusal.kind)) throw new Error(`A script answered ${refusal.kind}.`);
+  return refusal as Exclude<Refusal, { kind: Kind }>;
+};
+
+const batchRefusal = (sizes: readonly number[], bytes: number): TooLarge | null => {
+  const refuse = (what: TooLarge['what'], limit: number): TooLarge => ({ kind: 'TOO_LARGE', what, limit });
+  if (sizes.some((size) => size > PAD_LIMITS.entry)) return refuse('ENTRY', PAD_LIMITS.entry);
+  if (sizes.length > PAD_LIMITS.batchEntries) return refuse('BATCH_ENTRIES', PAD_LIMITS.batchEntries);
+  return bytes > PAD_LIMITS.batchBytes ? refuse('BATCH_BYTES', PAD_LIMITS.batchBytes) : null;
+};
+
+const appended = (
+  result: WriteResult | null,
+  { scratchpadId }: PadAddress,
+  author: Author,
+  contents: readonly string[],
+) => {
+  if (result === null) throw new Error('An append left no result.');
+  return {
+    kind: 'DONE' as const,
+    entries: entriesOf(result, scratchpadId, author, contents),
+    position: result.position,
+  };
+};
+
+const contentSet = (result: WriteResult | null, author: Author, text: string) => {
+  if (result === null) throw new Error('Setting the content left no result.');
+  return { kind: 'DONE' as const, content: contentOf(result, author, text), position: result.position };
+};
