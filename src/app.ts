@@ -14,6 +14,7 @@ import { createRedisBus } from './live/redisBus.ts';
 import { createApiDocs } from './rest/docs.ts';
 import { createRestDoor } from './rest/door.ts';
 import { ROUTES } from './rest/routes.ts';
+import { createPadUpkeep } from './scratchpads/upkeep.ts';
 import { createServices, type Services } from './services.ts';
 import { log } from './shared/log.ts';
 import { openStores } from './storage/stores.ts';
@@ -47,14 +48,17 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     bus,
     onError: (error) => log.warn({ err: error }, 'Authentication could not do its upkeep.'),
   });
-  const emptying = createEmptying({ database, log });
+  const padUpkeep = createPadUpkeep({ database, redis: redis.commands, log });
+  const emptying = createEmptying({ database, log, onEmptied: padUpkeep.outbox.wake });
   const services = createServices({
     database,
     bus,
     hub,
     authentication,
     emptying,
+    padUpkeep,
     maxAgentHops: config.maxAgentHops,
+    scratchpadTtlSeconds: config.scratchpadTtlSeconds,
   });
   const metrics = createMetrics();
   metrics.watchHub(() => hub.counts);
@@ -95,6 +99,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
         await hub.drain(overMs);
       });
       await emptying.close();
+      await padUpkeep.close();
       await authentication.close();
       hub.close();
       bus.close();

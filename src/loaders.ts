@@ -1,4 +1,5 @@
 import DataLoader from 'dataloader';
+import type { PadRows, Scratchpad } from './scratchpads/rows.ts';
 import type { Database } from './storage/database.ts';
 import type { Participant } from './storage/generated/prisma/client.ts';
 import { type Member, readMemberCounts, readMembers } from './threads/members.ts';
@@ -18,9 +19,17 @@ export interface Loaders {
   readonly lastMessage: DataLoader<Look, TimelineEvent | null>;
   readonly members: DataLoader<Look, Member[]>;
   readonly memberCount: DataLoader<string, number>;
+  /** By id and by thread, whoever may see them: the caller asks a look. */
+  readonly scratchpad: DataLoader<string, Scratchpad | null>;
+  readonly scratchpadOf: DataLoader<string, Scratchpad | null>;
 }
 
-export const createLoaders = (database: Database, ownerId: string): Loaders => ({
+export interface LoaderOptions {
+  readonly database: Database;
+  readonly padRows: PadRows;
+}
+
+export const createLoaders = ({ database, padRows }: LoaderOptions, ownerId: string): Loaders => ({
   look: new DataLoader(
     async (keys) => {
       const answers = await readLooks(
@@ -43,6 +52,15 @@ export const createLoaders = (database: Database, ownerId: string): Loaders => (
   lastMessage: new DataLoader((looks) => readLastMessages(database, looks)),
   members: new DataLoader((looks) => readMembers(database, looks)),
   memberCount: new DataLoader((threadIds) => readMemberCounts(database, ownerId, threadIds)),
+  scratchpad: new DataLoader(async (ids) => {
+    const byId = new Map((await padRows.byId(ownerId, ids, null)).map((pad) => [pad.scratchpadId, pad]));
+    return ids.map((id) => byId.get(id) ?? null);
+  }),
+  scratchpadOf: new DataLoader(async (threadIds) => {
+    const pads = await padRows.ofThreads(ownerId, threadIds, null);
+    const byThread = new Map(pads.map((pad) => [pad.threadId, pad]));
+    return threadIds.map((id) => byThread.get(id) ?? null);
+  }),
 });
 
 const MOMENT_MS = 50;
@@ -51,13 +69,13 @@ const MOMENT_MS = 50;
  * One event is delivered to many followers in the same moment, and most ask the same of it: their executions share what
  * they read. Whoever comes later reads afresh: nothing here outlives the moment.
  */
-export const createSharedLoaders = (database: Database): ((event: TimelineEvent) => Loaders) => {
+export const createSharedLoaders = (options: LoaderOptions): ((event: TimelineEvent) => Loaders) => {
   const shared = new WeakMap<TimelineEvent, { readonly loaders: Loaders; readonly until: number }>();
   return (event) => {
     const now = performance.now();
     const known = shared.get(event);
     if (known !== undefined && now < known.until) return known.loaders;
-    const loaders = createLoaders(database, event.ownerId);
+    const loaders = createLoaders(options, event.ownerId);
     shared.set(event, { loaders, until: now + MOMENT_MS });
     return loaders;
   };

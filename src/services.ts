@@ -8,8 +8,15 @@ import type { Hub } from './live/hub.ts';
 import { createLoaders, createSharedLoaders } from './loaders.ts';
 import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
+import { createAccess } from './scratchpads/access.ts';
+import { createMemberChanges } from './scratchpads/fencing.ts';
+import { padNoticesOn } from './scratchpads/notices.ts';
+import { createPadRows } from './scratchpads/rows.ts';
+import { createScratchpads } from './scratchpads/scratchpads.ts';
+import type { PadUpkeep } from './scratchpads/upkeep.ts';
 import { notFound } from './shared/errors.ts';
 import { createLanes } from './shared/lanes.ts';
+import { log } from './shared/log.ts';
 import type { Database } from './storage/database.ts';
 import type { Emptying } from './threads/emptying.ts';
 import { createEngagements } from './threads/engagements.ts';
@@ -29,8 +36,11 @@ export interface ServiceOptions {
   readonly hub: Hub;
   readonly authentication: ClosableAuthentication;
   readonly emptying: Emptying;
+  readonly padUpkeep: Pick<PadUpkeep, 'plane' | 'outbox'>;
   /** 0: no limit. */
   readonly maxAgentHops: number;
+  /** Of scratchpads that have none of their own. */
+  readonly scratchpadTtlSeconds: number;
 }
 
 /** Writers of one thread at once: enough to keep its lock busy, too few to take all connections. */
@@ -45,9 +55,14 @@ export const createServices = ({
   hub,
   authentication,
   emptying,
+  padUpkeep: { plane, outbox: padOutbox },
   maxAgentHops,
+  scratchpadTtlSeconds,
 }: ServiceOptions) => {
   const announce = announceOn(bus, emptying);
+  const padRows = createPadRows({ database, ttlSeconds: scratchpadTtlSeconds });
+  const padNotices = padNoticesOn(bus, announce);
+  const changeMember = createMemberChanges({ database, plane, outbox: padOutbox, log });
   const looks = createLooks(database);
   const draining = new AbortController();
   const threadLists = createThreadLists({ database });
@@ -62,11 +77,21 @@ export const createServices = ({
     if (count < new Set(ids).size) throw notFound('Participant');
   };
   const participants = createParticipants({ database });
-  const threads = createThreads({ database, announce, requireVisibleParticipants });
+  const threads = createThreads({
+    database,
+    announce,
+    changeMember,
+    padDeleted: (scratchpadId) => {
+      padOutbox.wake();
+      padNotices.deletedWithThread(scratchpadId);
+    },
+    requireVisibleParticipants,
+  });
   return {
     database,
-    createLoaders: (actor: Actor) => createLoaders(database, actor.kind === 'ADMIN' ? '' : actor.userId),
-    loadersOf: createSharedLoaders(database),
+    createLoaders: (actor: Actor) =>
+      createLoaders({ database, padRows }, actor.kind === 'ADMIN' ? '' : actor.userId),
+    loadersOf: createSharedLoaders({ database, padRows }),
     authentication,
     credentials: createCredentials({ database, announceEnded }),
     users: createUsers({ database, announceEnded, announceDeleted: emptying.wake }),
@@ -75,6 +100,15 @@ export const createServices = ({
     ownThreads: createOwnThreads({ participants, threads }),
     engagements: createEngagements({ database }),
     threadLists,
+    scratchpads: createScratchpads({
+      database,
+      rows: padRows,
+      plane,
+      notices: padNotices,
+      outbox: padOutbox,
+      log,
+    }),
+    padAccess: createAccess({ database, ttlSeconds: scratchpadTtlSeconds }),
     timeline: createTimeline({ database, announce, maxAgentHops, lanes: createLanes(WRITERS) }),
     followThreads: createFollowThreads({
       bus,

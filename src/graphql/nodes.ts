@@ -1,4 +1,5 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
+import { visiblePad } from '../scratchpads/scratchpads.graphql.ts';
 import { badInput } from '../shared/errors.ts';
 import { type IdKind, kindOfId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
@@ -44,7 +45,10 @@ const findNodes = async (
       }
       case 'Event':
         return visibleEvent(context, id, viewerId);
-      case 'Scratchpad':
+      case 'Scratchpad': {
+        const view = await visiblePad(context, id, viewerId);
+        return view && { ...view, __typename: 'Scratchpad' };
+      }
       case 'ScratchpadEntry':
       case 'MemoryEntry':
       case 'Run':

@@ -1,4 +1,5 @@
-import type { Pad, PadEntry } from '../scratchpads/pad.ts';
+import type { PadEntry } from '../scratchpads/pad.ts';
+import type { Scratchpad } from '../scratchpads/rows.ts';
 import type { Member } from '../threads/members.ts';
 import type {
   MessageEvent,
@@ -39,7 +40,7 @@ export const StateChangedNode = builder.objectRef<EventView<StateChangedEvent>>(
 
 /** A scratchpad as one viewer sees it: whatever hangs on it is answered for that viewer. */
 export interface ScratchpadView {
-  readonly pad: Pad;
+  readonly pad: Scratchpad;
   readonly viewerId: string | null;
 }
 

@@ -2,6 +2,7 @@ import type { GraphQLSchema } from 'graphql';
 import '../auth/credentials.graphql.ts';
 import '../participants/participants.graphql.ts';
 import '../participants/users.graphql.ts';
+import '../scratchpads/scratchpads.graphql.ts';
 import '../threads/engagements.graphql.ts';
 import '../threads/mutations.graphql.ts';
 import '../threads/subscription.graphql.ts';

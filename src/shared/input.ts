@@ -18,6 +18,7 @@ export const LIMITS = {
   name: 256,
   idempotencyKey: 128,
   expiresInSeconds: 315_360_000,
+  ttlSeconds: 315_360_000,
   ticketOperation: 256 * 1024,
   sources: 50,
   mentions: 256,

@@ -17,7 +17,16 @@ export interface Emptying {
  * Empties what was deleted, in batches: a deleted thread or user is invisible at once, whatever its size, and goes away
  * without a long statement. Any process may do it, after a crash as well; what one leaves another finds.
  */
-export const createEmptying = ({ database, log }: { database: Database; log: Logger }): Emptying => {
+export const createEmptying = ({
+  database,
+  log,
+  onEmptied,
+}: {
+  database: Database;
+  log: Logger;
+  /** After each batch: with it, scratchpads may have gone. */
+  onEmptied?: () => void;
+}): Emptying => {
   let isClosed = false;
   let isDue = false;
   let running: Promise<void> | undefined;
@@ -29,6 +38,7 @@ export const createEmptying = ({ database, log }: { database: Database; log: Log
         for (;;) {
           const [row] = await database.query(EMPTY, [BATCH]);
           if (isClosed || (row?.count ?? 0) === 0) break;
+          onEmptied?.();
         }
       } catch (error) {
         log.warn({ err: error }, 'What was deleted could not be emptied; it is tried again.');

@@ -19,7 +19,7 @@ import { eventView, requireParticipant } from '../timeline/views.graphql.ts';
 import { ParticipantStateEnum } from './enums.graphql.ts';
 
 /** The same thread as another viewer sees it; null where that one is no member. */
-const lookAs = async (
+export const lookAs = async (
   context: GraphQLContext,
   look: Look,
   as: string | null | undefined,

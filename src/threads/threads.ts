@@ -7,17 +7,13 @@ import {
   viewerOf,
 } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
+import type { ChangeMember, MemberChange } from '../scratchpads/fencing.ts';
 import { inputHash, type Json } from '../shared/canonical.ts';
 import { badInput, forbidden, notFound } from '../shared/errors.ts';
 import { newId } from '../shared/ids.ts';
 import { LIMITS, requireIdempotencyKey, requireObject } from '../shared/input.ts';
 import { type Database, statement } from '../storage/database.ts';
-import {
-  eventFromRow,
-  type MemberState,
-  type StateChangedEvent,
-  type TimelineRow,
-} from '../timeline/events.ts';
+import { eventFromRow, type MemberState, type StateChangedEvent } from '../timeline/events.ts';
 import { type Announce, requireThreadId } from '../timeline/timeline.ts';
 
 export interface OpenInput {
@@ -57,10 +53,6 @@ const ID_OF = statement<{ id: string }>(
   'thread_of_set',
   'SELECT id FROM threads WHERE owner_id = $1 AND set_hash = tp_set_hash($2::text[]) AND deleted_at IS NULL',
 );
-const CHANGE = statement<TimelineRow>(
-  'change_state',
-  'SELECT * FROM change_state($1, $2, $3, $4, $5, $6, $7, $8, $9)',
-);
 const DELETE = statement<{ members: string[]; scratchpad_id: string | null }>(
   'delete_thread',
   'SELECT * FROM delete_thread($1, $2, $3, $4)',
@@ -69,10 +61,15 @@ const DELETE = statement<{ members: string[]; scratchpad_id: string | null }>(
 export const createThreads = ({
   database,
   announce,
+  changeMember,
+  padDeleted,
   requireVisibleParticipants,
 }: {
   database: Database;
   announce: Announce;
+  changeMember: ChangeMember;
+  /** A scratchpad went with its thread. */
+  padDeleted(scratchpadId: string): void;
   /** Throws NOT_FOUND for participants that the actor may not see. */
   requireVisibleParticipants(actor: Actor, ids: readonly string[]): Promise<void>;
 }) => ({
@@ -165,7 +162,15 @@ export const createThreads = ({
   ): Promise<{ event: StateChangedEvent; viewerId: string | null }> {
     const owner = requireOwner(actor);
     requireThreadId(input.threadId);
-    const event = await change(database, owner.userId, input, to, null, owner.actAs, owner.credentialId);
+    const event = await change(changeMember, {
+      ownerId: owner.userId,
+      threadId: input.threadId,
+      memberId: owner.actAs,
+      participantId: input.participantId,
+      to,
+      actorId: null,
+      credentialId: owner.credentialId,
+    });
     announce.event(event);
     return { event, viewerId: owner.actAs };
   },
@@ -178,15 +183,15 @@ export const createThreads = ({
     const tenant = refuseRunToken(requireTenant(actor));
     const participantId = actingParticipant(tenant, input.as);
     requireThreadId(input.threadId);
-    const event = await change(
-      database,
-      tenant.userId,
-      { threadId: input.threadId, participantId },
-      'REMOVED',
+    const event = await change(changeMember, {
+      ownerId: tenant.userId,
+      threadId: input.threadId,
+      memberId: participantId,
       participantId,
-      participantId,
-      tenant.credentialId,
-    );
+      to: 'REMOVED',
+      actorId: participantId,
+      credentialId: tenant.credentialId,
+    });
     announce.event(event);
     return { event, viewerId: participantId };
   },
@@ -220,31 +225,18 @@ export const createThreads = ({
       newId('Audit'),
       owner.credentialId,
     ]);
-    announce.deleted(owner.userId, input.threadId, required(row).members);
+    const { members, scratchpad_id: scratchpadId } = required(row);
+    announce.deleted(owner.userId, input.threadId, members);
+    if (scratchpadId !== null) padDeleted(scratchpadId);
   },
 });
 
 const change = async (
-  database: Database,
-  ownerId: string,
-  { threadId, participantId }: { readonly threadId: string; readonly participantId: string },
-  to: MemberState,
-  actorId: string | null,
-  memberId: string | null,
-  credentialId: string,
+  changeMember: ChangeMember,
+  by: Omit<MemberChange, 'eventId' | 'auditId'>,
 ): Promise<StateChangedEvent> => {
-  const [row] = await database.query(CHANGE, [
-    ownerId,
-    threadId,
-    memberId,
-    participantId,
-    to,
-    actorId,
-    newId('Event'),
-    newId('Audit'),
-    credentialId,
-  ]);
-  return eventFromRow(required(row)) as StateChangedEvent;
+  const row = await changeMember({ ...by, eventId: newId('Event'), auditId: newId('Audit') });
+  return eventFromRow(row) as StateChangedEvent;
 };
 
 const updateThread = async (

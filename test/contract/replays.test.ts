@@ -42,6 +42,8 @@ describe('a first result', () => {
     const threads = createThreads({
       database: db.database,
       announce,
+      changeMember: () => Promise.reject(new Error('Nobody changes here.')),
+      padDeleted: () => undefined,
       requireVisibleParticipants: () => Promise.resolve(),
     });
     const { ada, nora } = world.people;

@@ -206,6 +206,7 @@ const NAMED: Readonly<Record<keyof typeof LIMITS, string>> = {
   name: '`name` of a user',
   idempotencyKey: '`idempotencyKey`',
   expiresInSeconds: '`expiresInSeconds`',
+  ttlSeconds: '`ttlSeconds` of a scratchpad',
   minParticipants: '`participantIds` of a thread, distinct, at least',
   maxParticipants: '`participantIds` of a thread, distinct, at most',
   mentions: '`mentionIds`',

@@ -7,6 +7,7 @@ import type { GraphQLContext } from '../../src/graphql/context.ts';
 import { createSchema } from '../../src/graphql/schema.ts';
 import { createHub } from '../../src/live/hub.ts';
 import { createRedisBus } from '../../src/live/redisBus.ts';
+import { createPadUpkeep } from '../../src/scratchpads/upkeep.ts';
 import { createServices } from '../../src/services.ts';
 import { DomainError } from '../../src/shared/errors.ts';
 import { log } from '../../src/shared/log.ts';
@@ -23,8 +24,18 @@ export const createApi = (database: Database) => {
   const bus = createRedisBus({ commands, subscriber, log });
   const hub = createHub({ bus, log });
   const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, bus });
-  const emptying = createEmptying({ database, log });
-  const services = createServices({ database, bus, hub, authentication, emptying, maxAgentHops: 0 });
+  const padUpkeep = createPadUpkeep({ database, redis: commands, log });
+  const emptying = createEmptying({ database, log, onEmptied: padUpkeep.outbox.wake });
+  const services = createServices({
+    database,
+    bus,
+    hub,
+    authentication,
+    emptying,
+    padUpkeep,
+    maxAgentHops: 0,
+    scratchpadTtlSeconds: 0,
+  });
 
   /** One operation over HTTP, so to speak; throws what authentication throws. */
   const run = async (
@@ -48,6 +59,7 @@ export const createApi = (database: Database) => {
 
   const close = async (): Promise<void> => {
     await emptying.close();
+    await padUpkeep.close();
     hub.close();
     await authentication.close();
     bus.close();

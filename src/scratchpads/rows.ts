@@ -1,0 +1,114 @@
+import type { KeysetRange } from '../shared/paging.ts';
+import { type Database, type Statement, statement } from '../storage/database.ts';
+import type { PadAddress } from './keys.ts';
+import type { Pad } from './pad.ts';
+
+/** A thread's pad: what administration changes. Its state (content, entries) is not here and does not move it. */
+export interface Scratchpad extends Pad {
+  readonly metaData: unknown;
+  /** RFC 3339 in UTC, milliseconds. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface ScratchpadRow {
+  id: string;
+  owner_id: string;
+  thread_id: string;
+  meta_data: unknown;
+  ttl_seconds: number | null;
+  legacy_pending: boolean;
+  created: string;
+  updated: string;
+}
+
+/** What a `ScratchpadRow` is made of, of a relation `s` with the columns of scratchpads. */
+export const PAD_COLUMNS = `s.id, s.owner_id, s.thread_id, s.meta_data, s.ttl_seconds, s.legacy_checked_at IS NULL AS legacy_pending,
+  to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created,
+  to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated`;
+
+/** A participant knows of the pads of its threads, also while it is removed; the owner of all its own. */
+const SEEN_BY = (viewer: string): string => `(${viewer}::text IS NULL OR EXISTS (
+  SELECT 1 FROM thread_members m
+  WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = ${viewer}))`;
+
+const BY_ID = statement<ScratchpadRow>(
+  'scratchpads_by_id',
+  `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND s.id = ANY ($2::text[]) AND ${SEEN_BY('$3')}`,
+);
+const OF_THREADS = statement<ScratchpadRow>(
+  'scratchpads_of_threads',
+  `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND s.thread_id = ANY ($2::text[]) AND ${SEEN_BY('$3')}`,
+);
+
+const time = (parameter: string, otherwise: string): string =>
+  `coalesce('epoch'::timestamptz + ${parameter}::bigint * interval '1 millisecond', '${otherwise}')`;
+
+const listSelect = (order: 'ASC' | 'DESC'): Statement<ScratchpadRow> =>
+  statement<ScratchpadRow>(
+    `scratchpads_${order.toLowerCase()}`,
+    `SELECT ${PAD_COLUMNS} FROM scratchpads s
+     WHERE s.owner_id = $1 AND ${SEEN_BY('$2')}
+       AND (s.created_at, s.id) > (${time('$3', '-infinity')}, coalesce($4, ''))
+       AND (s.created_at, s.id) < (${time('$5', 'infinity')}, coalesce($6, ''))
+     ORDER BY s.created_at ${order}, s.id ${order} LIMIT $7`,
+  );
+const FORWARD = listSelect('ASC');
+const INVERTED = listSelect('DESC');
+
+const MARK_LEGACY = statement(
+  'scratchpad_legacy_checked',
+  'UPDATE scratchpads SET legacy_checked_at = now() WHERE owner_id = $1 AND id = $2 AND legacy_checked_at IS NULL',
+);
+
+export interface PadRows {
+  fromRow(row: ScratchpadRow): Scratchpad;
+  /** Those of the tenant with these ids that the viewer (null: the owner) may know of, in no order. */
+  byId(ownerId: string, ids: readonly string[], viewerId: string | null): Promise<Scratchpad[]>;
+  ofThreads(ownerId: string, threadIds: readonly string[], viewerId: string | null): Promise<Scratchpad[]>;
+  /** By the time of creation, then by id: keys are milliseconds since 1970 and id. */
+  list(ownerId: string, viewerId: string | null, range: KeysetRange): Promise<Scratchpad[]>;
+}
+
+export const createPadRows = ({
+  database,
+  ttlSeconds,
+}: {
+  database: Database;
+  /** Of pads that have none of their own. */
+  ttlSeconds: number;
+}): PadRows => {
+  const fromRow = (row: ScratchpadRow): Scratchpad => ({
+    ownerId: row.owner_id,
+    threadId: row.thread_id,
+    scratchpadId: row.id,
+    metaData: row.meta_data,
+    ttlSeconds: row.ttl_seconds ?? ttlSeconds,
+    legacyPending: row.legacy_pending,
+    createdAt: row.created,
+    updatedAt: row.updated,
+  });
+  const read = async (from: Statement<ScratchpadRow>, values: readonly unknown[]): Promise<Scratchpad[]> =>
+    (await database.query(from, values)).map(fromRow);
+  return {
+    fromRow,
+    byId: (ownerId, ids, viewerId) => read(BY_ID, [ownerId, ids, viewerId]),
+    ofThreads: (ownerId, threadIds, viewerId) => read(OF_THREADS, [ownerId, threadIds, viewerId]),
+    list: (ownerId, viewerId, { after, before, limit, inverted }) =>
+      read(inverted ? INVERTED : FORWARD, [
+        ownerId,
+        viewerId,
+        after?.[0] ?? null,
+        after?.[1] ?? null,
+        before?.[0] ?? null,
+        before?.[1] ?? null,
+        limit,
+      ]),
+  };
+};
+
+/** State of an earlier format was looked for, and is never again. Does not move `updatedAt`. */
+export const markLegacyChecked = async (
+  database: Database,
+  { ownerId, scratchpadId }: PadAddress,
+): Promise<void> => void (await database.query(MARK_LEGACY, [ownerId, scratchpadId]));
