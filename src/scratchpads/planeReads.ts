@@ -10,7 +10,7 @@ import { readContent, readEntry } from './records.ts';
 import { SCRIPTS } from './scripts.ts';
 
 /** What one call of the script may read of a page, about; more is read by further calls as of the first look. */
-const CALL_BYTES = 1024 * 1024;
+const CALL_BYTES = 512 * 1024;
 /** How often a look that was overtaken by a clear or a reset begins again. */
 const ATTEMPTS = 5;
 

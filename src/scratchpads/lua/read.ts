@@ -5,28 +5,29 @@ import { LIST, STATE } from './state.ts';
  * `next` on, as of the first look.
  */
 const FETCH = `
-local function chunkSize()
+-- How many entries one stretch may take, and how many hidden ones it takes in rather than begin another.
+local function stretch()
   local average = s.bytes / math.max(1, s.seq - s.base) + 256
-  return math.max(8, math.min(64, math.floor(262144 / average)))
+  return math.max(4, math.min(64, math.floor(262144 / average))), math.floor(8192 / average)
 end
 -- Of ranges {low, high} of seqs (ascending, disjoint) the first or last \`limit\` values, in the order of reading.
 -- The second result is the seq to go on from, nil when all was read.
 local function fetch(ranges, limit, backward, budget)
-  local found, bytes, seeks, chunk = {}, 0, 0, chunkSize()
+  local found, bytes, seeks = {}, 0, 0
+  local chunk, gap = stretch()
   local step, at, stop = 1, 1, #ranges
   if backward then step, at, stop = -1, #ranges, 1 end
   local from = ranges[at] and (backward and ranges[at][2] or ranges[at][1])
   while ranges[at] and #found < limit do
     if seeks >= 24 or bytes >= budget then return found, from end
     seeks = seeks + 1
-    -- One stretch takes in what lies near, with what is hidden between.
-    local reach = from + step * (math.min(chunk, limit - #found + 8) - 1)
+    local reach = from + step * (math.min(chunk, limit - #found + gap) - 1)
     local low, high, last = from, from, at
     if backward then
-      while ranges[last - 1] and ranges[last - 1][2] >= reach do last = last - 1 end
+      while ranges[last - 1] and ranges[last - 1][2] >= math.max(reach, ranges[last][1] - 1 - gap) do last = last - 1 end
       low = math.max(reach, ranges[last][1])
     else
-      while ranges[last + 1] and ranges[last + 1][1] <= reach do last = last + 1 end
+      while ranges[last + 1] and ranges[last + 1][1] <= math.min(reach, ranges[last][2] + 1 + gap) do last = last + 1 end
       high = math.min(reach, ranges[last][2])
     end
     local values = redis.call('LRANGE', ENTRIES, low - s.base - 1, high - s.base - 1)
@@ -34,12 +35,12 @@ local function fetch(ranges, limit, backward, budget)
     if backward then first, final = #values, 1 end
     for index = first, final, step do
       local seq = low + index - 1
+      bytes = bytes + #values[index]
       while ranges[at] and ((backward and seq < ranges[at][1]) or (not backward and seq > ranges[at][2])) do at = at + step end
       if not ranges[at] then break end
       if seq >= ranges[at][1] and seq <= ranges[at][2] then
         if #found >= limit then break end
         found[#found + 1] = values[index]
-        bytes = bytes + #values[index]
       end
       from = seq + step
     end
@@ -162,7 +163,7 @@ if wants.s then
   for _, seq in ipairs(wants.s) do
     if seq > s.base and seq <= top then ranges[#ranges + 1] = {seq, seq} end
   end
-  entries, following = fetch(ranges, #ranges, false, 1048576)
+  entries, following = fetch(ranges, #ranges, false, 524288)
 end
 local expiry = redis.call('PTTL', META)
 if expiry >= 0 then
@@ -204,7 +205,7 @@ while low < high do
   if rev > after then high, highRev = middle, rev else low, lowRev = middle + 1, rev end
 end
 local entries, next = {}, nil
-if low <= s.seq then entries, next = fetch({{low, s.seq}}, limit, false, 1048576) end
+if low <= s.seq then entries, next = fetch({{low, s.seq}}, limit, false, 524288) end
 local complete = low + #entries > s.seq
 local upTo = complete and s.rev or numbers(entries[#entries])
 local m = redis.call('HMGET', META, 'crev', 'ccrev', 'ccthread', 'ccactor', 'ecrev', 'ecthread', 'ecactor')

@@ -92,13 +92,15 @@ local function expire(ttl, now)
       redis.call('HSET', META, 'hold', hold)
     end
     if hold then at = math.max(at, tonumber(hold)) end
+    redis.call('HSET', META, 'expires', '1')
     redis.call('PEXPIREAT', META, at)
     redis.call('PEXPIREAT', CONTENT, at)
     redis.call('PEXPIREAT', ENTRIES, at)
     redis.call('PEXPIREAT', IDEM, math.min(at, day))
     return
   end
-  if redis.call('PTTL', META) >= 0 then
+  if s.expires then
+    redis.call('HDEL', META, 'expires')
     redis.call('PERSIST', META)
     redis.call('PERSIST', CONTENT)
     redis.call('PERSIST', ENTRIES)
