@@ -39,11 +39,19 @@ export const problemOf = (error: unknown, route: RestRoute | null): Problem | nu
   return { status, code, detail, headers: headersOf(error) };
 };
 
-const textOf = ({ code, message }: DomainError, route: RestRoute | null): string => {
-  const text = route?.errors[code];
-  if (typeof text === 'string' && text !== '') return text;
+const textOf = (error: DomainError, route: RestRoute | null): string => {
+  const text = route?.errors[error.code];
+  if (typeof text === 'string') return text;
+  const message = messageOf(error, route);
   // `Thread not found`: clients compare it.
-  return code === 'NOT_FOUND' ? message.replace(/\.$/, '') : message;
+  return error.code === 'NOT_FOUND' ? message.replace(/\.$/, '') : message;
+};
+
+/** A service's message begins with the name of the field that it is about, where it is about one. */
+const messageOf = ({ message, facts }: DomainError, route: RestRoute | null): string => {
+  const field = String(facts.field ?? '');
+  const name = route?.names?.[field];
+  return name !== undefined && message.startsWith(`${field} `) ? name + message.slice(field.length) : message;
 };
 
 /** Seconds after which it is worth trying again. */
@@ -60,8 +68,10 @@ const headersOf = ({ code, facts }: DomainError): Headers => {
 };
 
 /** A fault that only a service could see, at the place it came from. */
-const issueOfDomain = ({ message, facts }: DomainError, route: RestRoute | null): Issue =>
-  issueOf('value_error', message, locOf(String(facts.field ?? ''), route), null);
+const issueOfDomain = (error: DomainError, route: RestRoute | null): Issue => {
+  const field = String(error.facts.field ?? '');
+  return issueOf('value_error', messageOf(error, route), locOf(route?.names?.[field] ?? field, route), null);
+};
 
 const locOf = (field: string, route: RestRoute | null): Issue['loc'] => {
   const path = field

@@ -59,6 +59,8 @@ export interface Definition<Path extends string, Query, Head, Body, Answer> {
    * where there are several, or none, the service's own.
    */
   readonly errors: Partial<Record<ErrorCode, string | readonly string[]>>;
+  /** What the service calls a field, by the name that it has here where the two differ. */
+  readonly names?: Readonly<Record<string, string>>;
   /** Whether it takes texts of a megabyte. */
   readonly isContent?: boolean;
   serve(call: Call<ParamOf<Path>, Query, Head, Body>): Promise<Answered<Answer>>;
