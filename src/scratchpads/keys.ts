@@ -16,6 +16,8 @@ const NAMES = ['gone', 'meta', 'content', 'entries', 'idem', 'import'] as const;
 
 export const padKeys = (pad: PadKey): string[] => NAMES.map((name) => keyOf(pad, name));
 
+export const importKey = (pad: PadKey): string => keyOf(pad, 'import');
+
 /** Where changes of a pad are announced, in the script that makes them. */
 export const padChannel = (scratchpadId: string): string => `live:pad:${scratchpadId}`;
 

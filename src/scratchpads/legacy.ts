@@ -4,7 +4,7 @@ import { unavailable } from '../shared/errors.ts';
 import { newEpoch } from '../shared/ids.ts';
 import { log } from '../shared/log.ts';
 import { runScript } from '../storage/redisScripts.ts';
-import { type LegacyKeys, legacyKeys, padChannel, padKeys } from './keys.ts';
+import { importKey, type LegacyKeys, legacyKeys, padChannel, padKeys } from './keys.ts';
 import { type LegacyState, readLegacy } from './legacyValues.ts';
 import type { Grant, Pad } from './pad.ts';
 import type { Plane, PlaneOptions } from './plane.ts';
@@ -14,7 +14,8 @@ import { SCRIPTS } from './scripts.ts';
 /** What one script takes over at a time. */
 const CHUNK_ENTRIES = 500;
 const CHUNK_BYTES = 1024 * 1024;
-/** Another process takes over the same list: it is done soon, or was killed and its part is gone in 10 s. */
+/** Another takes over the same list: it is done soon, or was killed and what it laid aside is gone in 10 s. */
+const ATTEMPTS = 3;
 const BUSY_ATTEMPTS = 60;
 const BUSY_MS = 50;
 
@@ -32,19 +33,19 @@ export const createImportLegacy =
   ({ redis, markLegacyChecked, retime }: Context): Plane['importLegacy'] =>
   async (pad, grant) => {
     if (!pad.legacyPending) return { kind: 'DONE' };
-    for (let attempt = 0; attempt < BUSY_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       if (isLate(grant)) return LATE;
       const keys = legacyKeys(pad);
       const legacy = await readLegacy(redis, keys);
-      for (const { key, reason } of legacy.unreadable)
-        log.warn({ key, scratchpadId: pad.scratchpadId, reason }, UNREADABLE);
       const outcome = await takeOver(redis, pad, grant, legacy);
       if (outcome === 'BUSY') {
-        await delay(BUSY_MS);
+        await othersDone(redis, pad);
         continue;
       }
       if (outcome !== 'DONE') return outcome;
       await markLegacyChecked(pad);
+      for (const { key, reason } of legacy.unreadable)
+        log.warn({ key, scratchpadId: pad.scratchpadId, reason }, UNREADABLE);
       await dropRead(redis, keys, legacy);
       await retime(pad);
       return { kind: 'DONE' };
@@ -55,6 +56,14 @@ export const createImportLegacy =
   };
 
 const UNREADABLE = 'What an earlier version left of a scratchpad cannot be read; it is kept under its key.';
+
+const othersDone = async (redis: Redis | Cluster, pad: Pad): Promise<void> => {
+  const staging = importKey(pad);
+  for (let attempt = 0; attempt < BUSY_ATTEMPTS; attempt += 1) {
+    if ((await redis.exists(staging)) === 0) return;
+    await delay(BUSY_MS);
+  }
+};
 
 const dropRead = async (
   redis: Redis | Cluster,
@@ -93,12 +102,17 @@ const takeOver = async (redis: Redis | Cluster, pad: Pad, grant: Grant, legacy: 
   const token = chunks.length > 1 ? newEpoch() : '';
   const call = (script: (typeof SCRIPTS)['import'], args: (string | number)[]) =>
     runScript(redis, { script, keys: padKeys(pad), args });
+  const head = [newRequestId(), threadSeq, grant.settles ?? ''];
   if (token !== '') {
     let staged = 0;
     for (const chunk of chunks) {
       if (isLate(grant)) return LATE;
-      const [kind] = (await call(SCRIPTS.stage, [token, staged, ...chunk])) as [string];
+      const [kind, mark] = (await call(SCRIPTS.stage, [...head, token, staged, ...chunk])) as [
+        string,
+        string?,
+      ];
       if (kind === 'GONE') return { kind } as const;
+      if (kind === 'FENCED') return { kind, mark: mark ?? null } as const;
       if (kind === 'PRESENT') return 'DONE' as const;
       if (kind === 'BUSY') return 'BUSY' as const;
       staged += chunk.length;
@@ -107,9 +121,7 @@ const takeOver = async (redis: Redis | Cluster, pad: Pad, grant: Grant, legacy: 
   if (isLate(grant)) return LATE;
   const bytes = legacy.entries.reduce((sum, entry) => sum + Buffer.byteLength(entry.content), 0);
   const [kind, mark] = (await call(SCRIPTS.import, [
-    newRequestId(),
-    threadSeq,
-    grant.settles ?? '',
+    ...head,
     padChannel(pad.scratchpadId),
     content,
     values.length,

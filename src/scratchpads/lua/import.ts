@@ -1,11 +1,28 @@
 import { STATE } from './state.ts';
 import { FENCE, TAG } from './write.ts';
 
-/** 1 token, 2 how many values stand there already, 3… values. A list too large for one call is laid beside first. */
-export const STAGE = `
+/** 1 request id, 2 thread seq, 3 the mark it settles or ''. What was laid aside does not outlive a refusal. */
+const BEFORE = `
 ${STATE}
 if s.epoch then return {'PRESENT'} end
-local token, before = ARGV[1], tonumber(ARGV[2])
+${FENCE}
+local id, grant, settles = unpack(ARGV, 1, 3)
+grant = tonumber(grant)
+local mark = fenced(grant, settles, string.sub(id, 13))
+local function refuse(token)
+  if token ~= '' and redis.call('LINDEX', IMPORT, 0) == token then redis.call('UNLINK', IMPORT) end
+  return {'FENCED', mark}
+end
+`;
+
+/**
+ * A list too large for one call is laid beside first. After those of every import: 4 token, 5 how many values stand
+ * there already, 6… values.
+ */
+export const STAGE = `
+${BEFORE}
+local token, before = ARGV[4], tonumber(ARGV[5])
+if mark then return refuse(token) end
 local length = redis.call('LLEN', IMPORT)
 if before == 0 then
   if length > 0 then return {'BUSY'} end
@@ -13,26 +30,22 @@ if before == 0 then
 elseif length ~= before + 1 or redis.call('LINDEX', IMPORT, 0) ~= token then
   return {'BUSY'}
 end
-redis.call('RPUSH', IMPORT, unpack(ARGV, 3))
+redis.call('RPUSH', IMPORT, unpack(ARGV, 6))
 redis.call('PEXPIRE', IMPORT, 10000)
 return {'DONE'}
 `;
 
 /**
- * What an earlier version left becomes the state, if there never was any. 1 request id, 2 thread seq, 3 the mark it
- * settles or '', 4 channel, 5 content or '', 6 count of entries, 7 their bytes, 8 token if they were staged or '',
- * 9… entries. Does not expire until the old keys are gone.
+ * What an earlier version left becomes the state, if there never was any. After those of every import: 4 channel,
+ * 5 content or '', 6 count of entries, 7 their bytes, 8 token if they were laid aside or '', 9… entries. Does not expire
+ * until the old keys are gone.
  */
 export const IMPORT = `
-${STATE}
-if s.epoch then return {'PRESENT'} end
-${FENCE}
+${BEFORE}
 ${TAG}
-local id, grant, settles, channel, content = unpack(ARGV, 1, 5)
-grant = tonumber(grant)
-local count, bytes, token = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local mark = fenced(grant, settles, string.sub(id, 13))
-if mark then return {'FENCED', mark} end
+local channel, content, count, bytes, token = unpack(ARGV, 4, 8)
+count = tonumber(count)
+if mark then return refuse(token) end
 if token ~= '' then
   if redis.call('LLEN', IMPORT) ~= count + 1 or redis.call('LPOP', IMPORT) ~= token then return {'BUSY'} end
   redis.call('RENAME', IMPORT, ENTRIES)
