@@ -17,10 +17,17 @@ import { ADMIN_TOKEN } from './identity.ts';
 
 const schema = createSchema();
 
+export interface ApiOptions {
+  readonly redisUrl?: string;
+  /** A connection of the test's own, which it may hold back. */
+  readonly commands?: Redis;
+}
+
 /** The services of one process and the schema over them, without a door. */
-export const createApi = (database: Database) => {
-  const path = inject('redisUrl').replace('unix://', '');
-  const [commands, subscriber] = [new Redis(path), new Redis(path)];
+export const createApi = (database: Database, options: ApiOptions = {}) => {
+  const path = (options.redisUrl ?? inject('redisUrl')).replace('unix://', '');
+  const commands = options.commands ?? new Redis(path);
+  const subscriber = new Redis(path);
   const bus = createRedisBus({ commands, subscriber, log });
   const hub = createHub({ bus, log });
   const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, bus });
@@ -67,7 +74,7 @@ export const createApi = (database: Database) => {
     subscriber.disconnect();
   };
 
-  return { services, authentication, run, close };
+  return { services, authentication, padUpkeep, run, close };
 };
 
 /** What a door would tell of an error, as text, to be compared byte by byte. */
