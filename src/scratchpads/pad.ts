@@ -25,7 +25,10 @@ export interface Author {
   readonly sourceIds: readonly string[];
 }
 
-/** An idempotency key with its scope (operation and actor; the pad is implied), and the hash of the canonical input. */
+/**
+ * An idempotency key with its scope (operation and actor; the pad is implied), and the hash of the canonical input
+ * (`inputHash`: no white space).
+ */
 export interface WriteKey {
   readonly key: string;
   readonly hash: string;
