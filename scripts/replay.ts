@@ -4,6 +4,7 @@ import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createApi } from './replay/api.ts';
 import { asLine } from './replay/follow.ts';
+import { asPadLine } from './replay/followPad.ts';
 import { ReplayError, readRecording } from './replay/operations.ts';
 import { createProgress } from './replay/progress.ts';
 import { replay } from './replay/replay.ts';
@@ -147,6 +148,7 @@ const watch = async (
       progress = createProgress('Operations', operations.length, stderr);
     },
     onEvent: (event) => progress.say(asLine(event)),
+    onChange: (change) => progress.say(asPadLine(change)),
     onDone: (done) => progress.advance(done),
     onPlayed: () => {
       progress.end();
@@ -155,13 +157,13 @@ const watch = async (
     onRead: (read) => progress.advance(read),
   });
   progress.end();
-  const { messages, removals, readds, skipped, report, seconds } = played;
+  const { messages, removals, readds, contents, entries, report, seconds } = played;
   console.log(`\n${report.text}\n`);
   console.log(
     `${messages} messages, ${removals} removals and ${readds} re-adds of ${participants.length} participants in ${seconds.toFixed(1)} s.`,
   );
-  if (skipped > 0)
-    console.log(`${skipped} operations on the scratchpad were skipped: scratchpads are not offered yet.`);
+  if (contents + entries > 0)
+    console.log(`The scratchpad's body was written ${contents} times, and ${entries} entries were appended.`);
   if (report.wrong.length === 0) {
     console.log('Everybody sees exactly what happened while they were there.');
     return 0;

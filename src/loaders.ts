@@ -1,4 +1,6 @@
 import DataLoader from 'dataloader';
+import { createPadLoader, type PadQuestion, type PadReply } from './scratchpads/loading.ts';
+import type { Reading } from './scratchpads/reading.ts';
 import type { PadRows, Scratchpad } from './scratchpads/rows.ts';
 import type { Database } from './storage/database.ts';
 import type { Participant } from './storage/generated/prisma/client.ts';
@@ -22,15 +24,23 @@ export interface Loaders {
   /** By id and by thread, whoever may see them: the caller asks a look. */
   readonly scratchpad: DataLoader<string, Scratchpad | null>;
   readonly scratchpadOf: DataLoader<string, Scratchpad | null>;
+  /** Content and entries, through the viewer's windows. */
+  readonly padState: DataLoader<PadQuestion, PadReply, string>;
 }
 
 export interface LoaderOptions {
   readonly database: Database;
   readonly padRows: PadRows;
+  readonly padReading: Reading;
 }
 
-export const createLoaders = ({ database, padRows }: LoaderOptions, ownerId: string): Loaders => ({
-  look: new DataLoader(
+export const createLoaders = (options: LoaderOptions, ownerId: string): Loaders => {
+  const look = createLookLoader(options.database, ownerId);
+  return { ...createOthers(options, ownerId), look, padState: createPadLoader(options.padReading, look) };
+};
+
+const createLookLoader = (database: Database, ownerId: string): Loaders['look'] =>
+  new DataLoader(
     async (keys) => {
       const answers = await readLooks(
         database,
@@ -39,7 +49,12 @@ export const createLoaders = ({ database, padRows }: LoaderOptions, ownerId: str
       return answers.map((answer) => answer?.look ?? null);
     },
     { cacheKeyFn: lookKey },
-  ),
+  );
+
+const createOthers = (
+  { database, padRows }: LoaderOptions,
+  ownerId: string,
+): Omit<Loaders, 'look' | 'padState'> => ({
   participant: new DataLoader(async (ids) => {
     const rows = await database.prisma.participant.findMany({ where: { ownerId, id: { in: [...ids] } } });
     const byId = new Map(rows.map((row) => [row.id, row]));
@@ -66,17 +81,19 @@ export const createLoaders = ({ database, padRows }: LoaderOptions, ownerId: str
 const MOMENT_MS = 50;
 
 /**
- * One event is delivered to many followers in the same moment, and most ask the same of it: their executions share what
- * they read. Whoever comes later reads afresh: nothing here outlives the moment.
+ * One event (or one change of a scratchpad) is delivered to many followers in the same moment, and most ask the same of
+ * it: their executions share what they read. Whoever comes later reads afresh: nothing here outlives the moment.
  */
-export const createSharedLoaders = (options: LoaderOptions): ((event: TimelineEvent) => Loaders) => {
-  const shared = new WeakMap<TimelineEvent, { readonly loaders: Loaders; readonly until: number }>();
-  return (event) => {
+export const createSharedLoaders = (
+  options: LoaderOptions,
+): ((delivered: object, ownerId: string) => Loaders) => {
+  const shared = new WeakMap<object, { readonly loaders: Loaders; readonly until: number }>();
+  return (delivered, ownerId) => {
     const now = performance.now();
-    const known = shared.get(event);
+    const known = shared.get(delivered);
     if (known !== undefined && now < known.until) return known.loaders;
-    const loaders = createLoaders(options, event.ownerId);
-    shared.set(event, { loaders, until: now + MOMENT_MS });
+    const loaders = createLoaders(options, ownerId);
+    shared.set(delivered, { loaders, until: now + MOMENT_MS });
     return loaders;
   };
 };

@@ -10,10 +10,16 @@ import { createParticipants } from './participants/participants.ts';
 import { createUsers } from './participants/users.ts';
 import { createAccess } from './scratchpads/access.ts';
 import { createMemberChanges } from './scratchpads/fencing.ts';
+import { createFollowScratchpad } from './scratchpads/follow.ts';
+import { padSource } from './scratchpads/log.ts';
+import { makingSource } from './scratchpads/making.ts';
 import { padNoticesOn } from './scratchpads/notices.ts';
+import { createReading } from './scratchpads/reading.ts';
 import { createPadRows } from './scratchpads/rows.ts';
 import { createScratchpads } from './scratchpads/scratchpads.ts';
+import { createRequireVisibleSources } from './scratchpads/sources.ts';
 import type { PadUpkeep } from './scratchpads/upkeep.ts';
+import { createScratchpadWriting } from './scratchpads/writing.ts';
 import { notFound } from './shared/errors.ts';
 import { createLanes } from './shared/lanes.ts';
 import { log } from './shared/log.ts';
@@ -62,8 +68,11 @@ export const createServices = ({
   const announce = announceOn(bus, emptying);
   const padRows = createPadRows({ database, ttlSeconds: scratchpadTtlSeconds });
   const padNotices = padNoticesOn(bus, announce);
+  const padAccess = createAccess({ database, ttlSeconds: scratchpadTtlSeconds });
+  const padReading = createReading({ plane, access: padAccess });
   const changeMember = createMemberChanges({ database, plane, outbox: padOutbox, log });
   const looks = createLooks(database);
+  const timelines = hub.logs(timelineSource(database));
   const draining = new AbortController();
   const threadLists = createThreadLists({ database });
   const announceEnded = authentication.announceEnded;
@@ -90,8 +99,8 @@ export const createServices = ({
   return {
     database,
     createLoaders: (actor: Actor) =>
-      createLoaders({ database, padRows }, actor.kind === 'ADMIN' ? '' : actor.userId),
-    loadersOf: createSharedLoaders({ database, padRows }),
+      createLoaders({ database, padRows, padReading }, actor.kind === 'ADMIN' ? '' : actor.userId),
+    loadersOf: createSharedLoaders({ database, padRows, padReading }),
     authentication,
     credentials: createCredentials({ database, announceEnded }),
     users: createUsers({ database, announceEnded, announceDeleted: emptying.wake }),
@@ -108,7 +117,13 @@ export const createServices = ({
       outbox: padOutbox,
       log,
     }),
-    padAccess: createAccess({ database, ttlSeconds: scratchpadTtlSeconds }),
+    padAccess,
+    padReading,
+    scratchpadWriting: createScratchpadWriting({
+      access: padAccess,
+      plane,
+      requireVisibleSources: createRequireVisibleSources({ database, reading: padReading, rows: padRows }),
+    }),
     timeline: createTimeline({ database, announce, maxAgentHops, lanes: createLanes(WRITERS) }),
     followThreads: createFollowThreads({
       bus,
@@ -118,9 +133,14 @@ export const createServices = ({
     }),
     /** Tells those who follow lists that this process is about to stop; the hub tells those who follow logs. */
     drain: (overMs: number) => draining.abort(overMs),
-    followTimeline: createFollowTimeline({
+    followTimeline: createFollowTimeline({ looks, logs: timelines }),
+    followScratchpad: createFollowScratchpad({
+      access: padAccess,
       looks,
-      logs: hub.logs(timelineSource(database)),
+      reading: padReading,
+      threads: timelines,
+      pads: hub.logs(padSource(plane)),
+      making: hub.logs(makingSource(database)),
     }),
   };
 };

@@ -1,7 +1,5 @@
-import { createClient } from 'graphql-ws';
-import { WebSocket } from 'ws';
-import { resumable, type StreamSink, steady } from '../../src/client/index.ts';
 import type { Member } from './members.ts';
+import { openStream } from './stream.ts';
 
 export interface LiveEvent {
   readonly __typename: string;
@@ -55,65 +53,19 @@ interface FollowOptions {
 /** Follows the thread live as one participant, over a connection of its own. */
 export const followThread = ({ socketUrl, threadId, member, after, onEvent }: FollowOptions): Following => {
   const seqs: number[] = [];
-  let retries = 0;
-  let problem: unknown;
-  let isOver = false;
-  const waiting = new Set<() => void>();
-  const happened = (): void => {
-    for (const look of [...waiting]) look();
-  };
-  const client = resumable(
-    createClient({
-      url: socketUrl,
-      webSocketImpl: WebSocket,
-      connectionParams: { authorization: `Bearer ${member.token}` },
-      ...steady,
-    }),
-    {
-      onRetry: () => {
-        retries += 1;
-      },
+  const request = { query: FOLLOW, variables: { threadId, after } };
+  const { until, ...stream } = openStream<{ timeline: { event: LiveEvent | null } | null }>(
+    socketUrl,
+    member.token,
+    request,
+    ({ timeline }) => {
+      const event = timeline?.event;
+      if (!event) return;
+      seqs.push(event.seq);
+      onEvent?.(event);
     },
   );
-  const sink: StreamSink = {
-    next({ data, errors }) {
-      if (errors !== undefined) problem = errors;
-      const event = (data as { timeline?: { event?: LiveEvent | null } } | null | undefined)?.timeline?.event;
-      if (event) {
-        seqs.push(event.seq);
-        onEvent?.(event);
-        happened();
-      }
-    },
-    error(reason) {
-      problem = reason;
-      isOver = true;
-      happened();
-    },
-    complete() {
-      isOver = true;
-      happened();
-    },
-  };
-  client.subscribe({ query: FOLLOW, variables: { threadId, after } }, sink);
-  return {
-    seqs,
-    retries: () => retries,
-    problem: () => problem,
-    received: (count) =>
-      new Promise((resolve) => {
-        const look = (): void => {
-          if (seqs.length < count && !isOver) return;
-          waiting.delete(look);
-          resolve();
-        };
-        waiting.add(look);
-        look();
-      }),
-    stop: async () => {
-      await client.dispose();
-    },
-  };
+  return { ...stream, seqs, received: (count) => until(() => seqs.length >= count) };
 };
 
 /** One line for a person. */

@@ -11,6 +11,9 @@ export interface Member {
 
 export interface OpenedThread {
   readonly threadId: string;
+  readonly scratchpadId: string;
+  /** The cursor before the first change of the scratchpad. */
+  readonly padStart: string;
   /** By the handle in the file. */
   readonly members: ReadonlyMap<string, Member>;
 }
@@ -42,11 +45,16 @@ const OPEN_THREAD = /* GraphQL */ `
     }
   }
 `;
+const CREATE_SCRATCHPAD = /* GraphQL */ `
+  mutation CreateScratchpad($threadId: ID!) {
+    createScratchpad(input: { threadId: $threadId }) { scratchpad { id end } }
+  }
+`;
 
 /** How many are made at once: enough to be quick, few enough for a server that others use too. */
 const AT_ONCE = 8;
 
-/** Makes the participants (or takes those who are there), a token for each, and their thread. */
+/** Makes the participants (or takes those who are there), a token for each, their thread and its scratchpad. */
 export const openThread = async ({
   api,
   apiKey,
@@ -93,5 +101,10 @@ export const openThread = async ({
     throw new ReplayError(
       `These participants have a thread already (${opened.thread.id}): give others with --prefix NAME-.`,
     );
-  return { threadId: opened.thread.id, members };
+  const threadId = opened.thread.id;
+  const { createScratchpad } = await api.ask<{
+    createScratchpad: { scratchpad: { id: string; end: string } };
+  }>(apiKey, CREATE_SCRATCHPAD, { threadId });
+  const { id: scratchpadId, end: padStart } = createScratchpad.scratchpad;
+  return { threadId, scratchpadId, padStart, members };
 };

@@ -16,8 +16,9 @@ export interface Played {
   readonly messages: number;
   readonly removals: number;
   readonly readds: number;
-  /** Operations on scratchpads, which are not offered yet. */
-  readonly skipped: number;
+  /** Times the scratchpad's body was replaced. */
+  readonly contents: number;
+  readonly entries: number;
 }
 
 const POST = /* GraphQL */ `
@@ -35,19 +36,30 @@ const READD = /* GraphQL */ `
     readdParticipant(input: $input) { cursor }
   }
 `;
+const SET_CONTENT = /* GraphQL */ `
+  mutation SetContent($input: SetScratchpadContentInput!) {
+    setScratchpadContent(input: $input) { cursor }
+  }
+`;
+const APPEND_ENTRY = /* GraphQL */ `
+  mutation AppendEntry($input: AppendScratchpadEntryInput!) {
+    appendScratchpadEntry(input: $input) { cursor }
+  }
+`;
 
-/** Does one operation after the other: messages as those who said them, comings and goings as the owner. */
+/** Does one operation after the other: what was said and noted as those who did, comings and goings as the owner. */
 export const play = async ({
   api,
   apiKey,
   threadId,
+  scratchpadId,
   members,
   operations,
   speed,
   onDone,
 }: PlayOptions): Promise<Played> => {
   const run = crypto.randomUUID();
-  const played = { messages: 0, removals: 0, readds: 0, skipped: 0 };
+  const played = { messages: 0, removals: 0, readds: 0, contents: 0, entries: 0 };
 
   /** A change that an unanswered attempt has made already is made. */
   const change = async (document: string, { id }: Member): Promise<void> => {
@@ -62,14 +74,12 @@ export const play = async ({
   const perform = async (operation: Operation): Promise<void> => {
     const member = members.get(operation.who);
     if (member === undefined) throw new ReplayError(`"${operation.who}" is not among the participants.`);
+    const idempotencyKey = `replay-${run}-${operation.line}`;
     switch (operation.op) {
-      case 'message': {
-        const { text, line } = operation;
-        const input = { threadId, content: text, idempotencyKey: `replay-${run}-${line}` };
-        await api.ask(member.token, POST, { input });
+      case 'message':
+        await api.ask(member.token, POST, { input: { threadId, content: operation.text, idempotencyKey } });
         played.messages += 1;
         break;
-      }
       case 'remove':
         await change(REMOVE, member);
         played.removals += 1;
@@ -79,8 +89,16 @@ export const play = async ({
         played.readds += 1;
         break;
       case 'content':
+        await api.ask(member.token, SET_CONTENT, {
+          input: { scratchpadId, text: operation.text, idempotencyKey },
+        });
+        played.contents += 1;
+        break;
       case 'entry':
-        played.skipped += 1;
+        await api.ask(member.token, APPEND_ENTRY, {
+          input: { scratchpadId, content: operation.text, idempotencyKey },
+        });
+        played.entries += 1;
         break;
       default:
         operation satisfies never;

@@ -1,13 +1,15 @@
 import type { Api } from './api.ts';
 import type { OpenedThread } from './members.ts';
+import { type PadView, readPad } from './pad.ts';
 import { readView, type SeenEvent, type View } from './view.ts';
-import { visibleTo } from './visible.ts';
+import { isActiveAt, visibleTo } from './visible.ts';
 
 interface Row {
   readonly handle: string;
   readonly view: View;
-  /** What the plain rule lets it see, by `seq`. */
-  readonly expected: readonly number[];
+  readonly pad: PadView;
+  /** Whether it sees what the plain rule says, of the thread and of its scratchpad. */
+  readonly isRight: boolean;
 }
 
 export interface Report {
@@ -23,34 +25,43 @@ interface ReportOptions extends OpenedThread {
   readonly onRead?: (() => void) | undefined;
 }
 
-/** Reads the thread as everybody, and compares it with the full record and the plain rule. */
+/** Reads thread and scratchpad as everybody, and compares them with all there is and the plain rule. */
 export const reportOn = async ({
   api,
   apiKey,
   threadId,
+  scratchpadId,
   members,
   onRead,
 }: ReportOptions): Promise<Report> => {
   const full = await readView(api, apiKey, threadId);
+  const whole = await readPad(api, apiKey, scratchpadId);
   const rows: Row[] = [];
   for (const { handle, id, token } of members.values()) {
     const view = await readView(api, token, threadId);
-    rows.push({ handle, view, expected: visibleTo(id, full.events).map(({ seq }) => seq) });
+    const pad = await readPad(api, token, scratchpadId);
+    const entries = whole.entries.filter(({ threadSeq }) => isActiveAt(id, full.events, threadSeq));
+    const isRight =
+      same(view.events, visibleTo(id, full.events)) &&
+      same(pad.entries, entries) &&
+      pad.text === (view.state === 'ACTIVE' ? whole.text : null);
+    rows.push({ handle, view, pad, isRight });
     onRead?.();
   }
   rows.sort((one, other) => (one.handle < other.handle ? -1 : 1));
-  const wrong = rows
-    .filter(({ view, expected }) => view.events.map(({ seq }) => seq).join() !== expected.join())
-    .map(({ handle }) => handle);
-  return { text: table(full, rows), wrong };
+  const wrong = rows.filter(({ isRight }) => !isRight).map(({ handle }) => handle);
+  return { text: table(full, whole, rows), wrong };
 };
+
+const same = (seen: readonly { readonly seq: number }[], expected: readonly { readonly seq: number }[]) =>
+  seen.map(({ seq }) => seq).join() === expected.map(({ seq }) => seq).join();
 
 const messagesIn = (events: readonly SeenEvent[]): number =>
   events.filter(({ type }) => type === 'Message').length;
 
-const table = (full: View, rows: readonly Row[]): string => {
+const table = (full: View, whole: PadView, rows: readonly Row[]): string => {
   const total = full.events.length;
-  const line = (name: string, view: View): string[] => [
+  const line = (name: string, view: View, pad: PadView): string[] => [
     name,
     view.state?.toLowerCase() ?? '',
     String(view.events.length),
@@ -60,11 +71,12 @@ const table = (full: View, rows: readonly Row[]): string => {
     String(view.unread),
     String(view.events[0]?.seq ?? ''),
     String(view.events.at(-1)?.seq ?? ''),
+    String(pad.entries.length),
   ];
   const lines = [
-    ['', 'state', 'events', 'of all', 'messages', 'windows', 'unread', 'first', 'last'],
-    line('(everything)', full),
-    ...rows.map(({ handle, view }) => line(handle, view)),
+    ['', 'state', 'events', 'of all', 'messages', 'windows', 'unread', 'first', 'last', 'entries'],
+    line('(everything)', full, whole),
+    ...rows.map(({ handle, view, pad }) => line(handle, view, pad)),
   ];
   const widths = lines[0]?.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
   return lines

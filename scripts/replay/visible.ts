@@ -23,3 +23,18 @@ export const visibleTo = <Event extends Recorded>(
     return isOwn || wasActive;
   });
 };
+
+/** Whether a participant is active at a position of the thread, the change at that position included. */
+export const isActiveAt = (
+  participantId: string,
+  record: readonly Recorded[],
+  threadSeq: number,
+): boolean => {
+  const changes = record.filter(
+    (event) =>
+      event.type === 'ParticipantStateChanged' &&
+      event.participantId === participantId &&
+      event.seq <= threadSeq,
+  );
+  return changes.at(-1)?.to !== 'REMOVED';
+};

@@ -1,5 +1,6 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
 import { visiblePad } from '../scratchpads/scratchpads.graphql.ts';
+import { visibleEntry } from '../scratchpads/views.graphql.ts';
 import { badInput } from '../shared/errors.ts';
 import { type IdKind, kindOfId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
@@ -50,6 +51,7 @@ const findNodes = async (
         return view && { ...view, __typename: 'Scratchpad' };
       }
       case 'ScratchpadEntry':
+        return visibleEntry(context, id, viewerId);
       case 'MemoryEntry':
       case 'Run':
       case 'Audit':

@@ -14,6 +14,11 @@ export const expectedEtag = (header: string | undefined): string | null => {
   if (etag !== undefined) return etag;
   if (/^[\w.-]*$/.test(value)) return value;
   throw new InvalidRequest([
-    issueOf('value_error', 'Value error, one etag is expected, as ETag had it', ['header', 'If-Match'], header),
+    issueOf(
+      'value_error',
+      'Value error, one etag is expected, as ETag had it',
+      ['header', 'If-Match'],
+      header,
+    ),
   ]);
 };

@@ -1,4 +1,6 @@
 import { badInput } from '../shared/errors.ts';
+import type { PadAnswer } from './loading.ts';
+import type { PageAsk } from './reading.ts';
 
 /** Of the text a model reads, in UTF-16 units, as JavaScript counts them. */
 export const VIEW_CHARACTERS = { usual: 24_000, most: 200_000 } as const;
@@ -10,6 +12,30 @@ export const requireViewCharacters = (maxChars: number | null | undefined): numb
   if (!Number.isInteger(characters) || characters < 1 || characters > most)
     throw badInput(`maxChars must be 1 to ${most}.`, { field: 'maxChars', limit: most });
   return characters;
+};
+
+/** An entry takes at least so many characters: one of its own, its number and the end of its line. */
+const LEAST_LINE = 6;
+/** UTF-8 needs at most so many bytes for one UTF-16 unit. */
+const BYTES_PER_UNIT = 3;
+
+/** What a view of so many characters can show at most. */
+export const viewAsk = (maxChars: number): { readonly content: true; readonly page: PageAsk } => ({
+  content: true,
+  page: {
+    after: null,
+    before: null,
+    limit: Math.ceil(maxChars / LEAST_LINE) + 1,
+    isBackward: true,
+    maxBytes: BYTES_PER_UNIT * maxChars,
+  },
+});
+
+/** The answer to `viewAsk` as a text. */
+export const viewOf = ({ seen, page }: PadAnswer, maxChars: number): string => {
+  if (page === null) throw new Error('No page was asked for.');
+  const newest = page.entries.map(({ content }) => content);
+  return formattedView({ text: seen.content?.text ?? '', newest, total: page.total }, maxChars);
 };
 
 /** What the formatted view is made of: what one viewer may see of both planes. */

@@ -24,7 +24,7 @@ export interface WantedPad {
 }
 
 /** A pad as one viewer may see it. */
-export interface SeenPad extends Pick<PadState, 'position' | 'positionHolds'> {
+export interface SeenState extends Pick<PadState, 'position' | 'positionHolds'> {
   readonly pad: Pad;
   /** The look that it is answered as of: a later one than was given, where membership changed meanwhile. */
   readonly look: Look;
@@ -48,7 +48,7 @@ export interface Reading {
    * Any number of pads in one pipeline, in their order; null for one that is deleted. A read that meets a position above
    * what its look saw is authorised again, with a look that waits for the change. Errors: UNAVAILABLE.
    */
-  read(wanted: readonly WantedPad[]): Promise<(SeenPad | null)[]>;
+  read(wanted: readonly WantedPad[]): Promise<(SeenState | null)[]>;
 }
 
 export const createReading = ({
@@ -59,7 +59,7 @@ export const createReading = ({
   access: Pick<Access, 'settledLook'>;
 }): Reading => ({
   async read(wanted) {
-    const seen: (SeenPad | null)[] = wanted.map(() => null);
+    const seen: (SeenState | null)[] = wanted.map(() => null);
     let open = wanted.map((one, index) => ({ ...one, index, settles: null as string | null }));
     for (let round = 1; open.length > 0; round += 1) {
       if (round > ROUNDS)
@@ -108,7 +108,7 @@ const readOf = ({ pad, look, ask, settles }: WantedPad & { readonly settles: str
   return { pad, grant: { threadSeq: look.lastSeq, readAt: look.readAt, settles }, wants };
 };
 
-const seenAs = ({ pad, look }: WantedPad, state: PadState): SeenPad => {
+const seenAs = ({ pad, look }: WantedPad, state: PadState): SeenState => {
   const windows = windowsOf(look);
   const active = isActive(look);
   return {

@@ -122,7 +122,7 @@ const DeleteScratchpadInput = builder.inputType('DeleteScratchpadInput', {
   fields: (t) => ({ scratchpadId: t.id({ required: true, description: SCRATCHPAD_ID }) }),
 });
 
-const ScratchpadPayload = builder.objectRef<ScratchpadView>('ScratchpadPayload').implement({
+export const ScratchpadPayload = builder.objectRef<ScratchpadView>('ScratchpadPayload').implement({
   description: 'The scratchpad as it is now.',
   fields: (t) => ({
     scratchpad: t.field({ type: ScratchpadNode, description: 'The scratchpad.', resolve: (view) => view }),

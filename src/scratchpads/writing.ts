@@ -21,6 +21,7 @@ import {
 } from './pad.ts';
 import type { ClearWhat, Plane, WriteRefusal } from './plane.ts';
 import { answered } from './reading.ts';
+import type { RequireVisibleSources } from './sources.ts';
 import { refusal, requireEntries, requireEntry, requireSources, writeKey } from './writeInput.ts';
 
 /** Which scratchpad, and who acts: a token's own participant, or the owner or any of its participants. */
@@ -61,8 +62,7 @@ export interface WriteResult {
 export interface ScratchpadWritingOptions {
   readonly access: Access;
   readonly plane: Plane;
-  /** Throws NOT_FOUND for what the writer may not see; `viewerId` null is the owner. */
-  requireVisibleSources(ownerId: string, viewerId: string | null, ids: readonly string[]): Promise<void>;
+  readonly requireVisibleSources: RequireVisibleSources;
 }
 
 /** How often a write is authorised again before it is given up. */

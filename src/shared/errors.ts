@@ -42,12 +42,15 @@ export class DomainError extends Error {
 }
 
 /**
- * A thread that an operation was reading is deleted meanwhile: `NOT_FOUND` to whoever asked once. A live stream of that
- * thread that meets it inside a delivery does not fail; it ends with the delivery that says so.
+ * A thread that an operation was reading, or its scratchpad, is deleted meanwhile: `NOT_FOUND` to whoever asked once. A
+ * live stream of it that meets it inside a delivery does not fail; it ends with the delivery that says so.
  */
 export class LogGone extends DomainError {
-  constructor(readonly threadId: string) {
-    super('NOT_FOUND', 'Thread not found.');
+  constructor(
+    readonly threadId: string,
+    what: 'Thread' | 'Scratchpad' = 'Thread',
+  ) {
+    super('NOT_FOUND', `${what} not found.`);
   }
 }
 

@@ -18,7 +18,7 @@ interface PageSize {
 }
 
 /** Throws `BAD_USER_INPUT` for `first` and `last` together, and for a size that is not 1 to 200. */
-const requirePageSize = ({ first, last }: PageArgs): PageSize => {
+export const requirePageSize = ({ first, last }: PageArgs): PageSize => {
   if (isGiven(first) && isGiven(last)) throw badInput('Give `first` or `last`, not both.', { field: 'last' });
   const field = isGiven(last) ? 'last' : 'first';
   const limit = last ?? first ?? LIMITS.defaultPageSize;

@@ -1,6 +1,7 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Session } from '../auth/session.ts';
 import type { Logs } from '../live/logs.ts';
+import { stopOn, stoppable } from '../live/stopping.ts';
 import { parseTimelineCursor, timelineCursor } from '../shared/cursors.ts';
 import { invalidCursor, notFound } from '../shared/errors.ts';
 import type { TimelineEvent, TimelineEventType } from './events.ts';
@@ -10,7 +11,7 @@ import type { Looks } from './looks.ts';
 import { requireThreadId } from './timeline.ts';
 
 /** Why a stream ends. */
-export type DeliveryEnd = 'THREAD_DELETED' | 'CREDENTIAL_ENDED' | 'SERVER_DRAINING';
+export type DeliveryEnd = 'THREAD_DELETED' | 'SCRATCHPAD_DELETED' | 'CREDENTIAL_ENDED' | 'SERVER_DRAINING';
 
 /** One payload: where the reader stands now, and the event that brought it there or why the stream ends. */
 export interface TimelineDelivery {
@@ -93,31 +94,3 @@ export const createFollowTimeline =
       release();
     });
   };
-
-/** `AbortSignal.any` keeps what a long-lived signal once fed; this frees it. */
-const stopOn = (stop: AbortController, signals: readonly AbortSignal[]): (() => void) => {
-  const abort = (): void => stop.abort();
-  for (const signal of signals) {
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-  }
-  return () => {
-    for (const signal of signals) signal.removeEventListener('abort', abort);
-  };
-};
-
-/** A generator's `finally` does not run before its first `next()`, and `return()` waits for a pending one: free first. */
-const stoppable = <T>(generator: AsyncGenerator<T>, free: () => void): AsyncGenerator<T> => ({
-  next: () => generator.next(),
-  return: (value) => {
-    free();
-    return generator.return(value);
-  },
-  throw: (error) => {
-    free();
-    return generator.throw(error);
-  },
-  [Symbol.asyncIterator]() {
-    return this;
-  },
-});

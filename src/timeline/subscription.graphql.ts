@@ -10,6 +10,7 @@ export const DeliveryEndEnum = builder.enumType('DeliveryEnd', {
   description: 'Why a stream ends. More may come.',
   values: {
     THREAD_DELETED: { description: 'The thread was deleted: there is nothing to come back to.' },
+    SCRATCHPAD_DELETED: { description: 'The scratchpad was deleted: there is nothing to come back to.' },
     CREDENTIAL_ENDED: { description: 'The credential expired or was revoked: come back with a fresh one.' },
     SERVER_DRAINING: { description: 'This server stops: come back at once, to another.' },
   } as const,
@@ -62,7 +63,8 @@ builder.subscriptionField('timeline', (t) =>
     },
     resolve: (delivery, _args, context) => {
       // What hangs on one event is read once for everybody whom it is delivered to in this moment.
-      if (delivery.event !== null) context.loaders = context.services.loadersOf(delivery.event);
+      const { event } = delivery;
+      if (event !== null) context.loaders = context.services.loadersOf(event, event.ownerId);
       return delivery;
     },
   }),

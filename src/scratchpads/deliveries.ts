@@ -1,0 +1,149 @@
+import { noPadCursor, padCursor } from '../shared/cursors.ts';
+import type { DeliveryEnd } from '../timeline/follow.ts';
+import type { Activity } from './activity.ts';
+import { NOWHERE, type PadChange, type PadPosition } from './pad.ts';
+
+/** What a follower of a pad is told: a change of its state, or what became of the pad itself. */
+export type ScratchpadChange =
+  | PadChange
+  | { readonly kind: 'CREATED' }
+  | { readonly kind: 'RESET' }
+  | { readonly kind: 'DELETED' };
+
+/** One payload: where the reader stands now, and what brought it there or why the stream ends. */
+export interface ScratchpadDelivery {
+  readonly ownerId: string;
+  readonly threadId: string;
+  /** null: the thread has none yet. */
+  readonly scratchpadId: string | null;
+  readonly viewerId: string | null;
+  readonly cursor: string;
+  readonly change: ScratchpadChange | null;
+  readonly ended: DeliveryEnd | null;
+}
+
+export type Reader = Pick<ScratchpadDelivery, 'ownerId' | 'threadId' | 'viewerId'>;
+
+/** What is kept back until the viewer is active again: at most one of each. */
+const HELD = ['CREATED', 'RESET', 'ENTRIES', 'CONTENT'] as const;
+type Held = (typeof HELD)[number];
+
+const heldAs = (change: ScratchpadChange): Held => {
+  switch (change.kind) {
+    case 'CREATED':
+    case 'RESET':
+      return change.kind;
+    case 'ENTRIES_CLEARED':
+      return 'ENTRIES';
+    default:
+      return 'CONTENT';
+  }
+};
+
+/**
+ * One viewer's deliveries of one pad, in order of its changes. An entry goes to who was active at its position in the
+ * thread, whatever became of it since; everything else (the body, what was cleared or lost) to who is active. What a
+ * removed viewer misses of that is told at its re-add, as it is then; entries of a gap never are.
+ */
+export class Deliveries {
+  scratchpadId: string | null;
+  /** Up to here everything was told, kept back, or is never to be told. */
+  position: PadPosition;
+  readonly #reader: Reader;
+  readonly #activity: Activity;
+  readonly #held = new Map<Held, { readonly change: ScratchpadChange; readonly at: PadPosition }>();
+  #cursor: string;
+  /** Entries up to here were told before, where the position had to stay behind something kept back. */
+  #toldUpTo: number;
+
+  constructor(
+    reader: Reader,
+    activity: Activity,
+    start: { scratchpadId: string | null; position: PadPosition; cursor: string },
+  ) {
+    this.#reader = reader;
+    this.#activity = activity;
+    this.scratchpadId = start.scratchpadId;
+    this.position = start.position;
+    this.#cursor = start.cursor;
+    this.#toldUpTo = start.position.seq;
+  }
+
+  /** The payload that tells where the reader stands. */
+  at(ended: DeliveryEnd | null, change: ScratchpadChange | null = null): ScratchpadDelivery {
+    const { scratchpadId } = this;
+    return { ...this.#reader, scratchpadId, cursor: this.#cursor, change, ended };
+  }
+
+  /** The thread has a pad now. */
+  *created(scratchpadId: string): Generator<ScratchpadDelivery> {
+    this.scratchpadId = scratchpadId;
+    yield* this.#tellOrHold({ kind: 'CREATED' }, this.position);
+  }
+
+  /** What was told is no longer so: the log begins again, and with it this reader. */
+  *reset(log: Pick<PadPosition, 'epoch' | 'tag'>): Generator<ScratchpadDelivery> {
+    this.position = { ...NOWHERE, epoch: log.epoch, tag: log.tag };
+    this.#toldUpTo = 0;
+    this.#held.delete('ENTRIES');
+    this.#held.delete('CONTENT');
+    yield* this.#tellOrHold({ kind: 'RESET' }, this.position);
+  }
+
+  /** The next change of the log, whose position in the thread the activity reaches. */
+  *take(change: PadChange): Generator<ScratchpadDelivery> {
+    this.position = change.at;
+    switch (change.kind) {
+      case 'ENTRY': {
+        const { seq, threadSeq } = change.entry;
+        if (seq > this.#toldUpTo && this.#activity.wasActiveAt(threadSeq))
+          yield* this.#tell(change, change.at);
+        break;
+      }
+      case 'ENTRIES_CLEARED':
+        if (this.#activity.wasActiveAt(change.threadSeq)) yield* this.#tell(change, change.at);
+        else yield* this.#tellOrHold(change, change.at);
+        break;
+      case 'CONTENT':
+      case 'CONTENT_CLEARED':
+        yield* this.#tellOrHold(change, change.at);
+        break;
+      default:
+        change satisfies never;
+    }
+  }
+
+  /** The viewer is back: what it missed, as it is now. */
+  *release(): Generator<ScratchpadDelivery> {
+    const due = [...this.#held].filter(([held]) => held !== 'CONTENT' || this.#activity.isActive);
+    due.sort(([one, { at }], [other, { at: otherAt }]) =>
+      at.rev === otherAt.rev ? HELD.indexOf(one) - HELD.indexOf(other) : at.rev - otherAt.rev,
+    );
+    for (const [held, { change, at }] of due) {
+      this.#held.delete(held);
+      yield this.#payload(change, at);
+    }
+  }
+
+  *#tellOrHold(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
+    if (this.#activity.isActive) yield* this.#tell(change, at);
+    else this.#held.set(heldAs(change), { change, at });
+  }
+
+  /** Nothing overtakes what was kept back but the body, which is for the active alone. */
+  *#tell(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
+    if (this.#held.size > 0) yield* this.release();
+    yield this.#payload(change, at);
+  }
+
+  /** Who resumes from here gets what is kept back again, and no entry twice. */
+  #payload(change: ScratchpadChange, at: PadPosition): ScratchpadDelivery {
+    const content = this.#held.get('CONTENT');
+    const rev = content === undefined ? at.rev : Math.min(at.rev, content.at.rev - 1);
+    this.#cursor =
+      this.scratchpadId === null
+        ? noPadCursor(this.#reader.threadId)
+        : padCursor(this.scratchpadId, { ...at, rev });
+    return this.at(null, change);
+  }
+}

@@ -1,0 +1,63 @@
+import { requireTenant, viewerOf } from '../auth/acting.ts';
+import type { GraphQLContext } from '../graphql/context.ts';
+import type { EntryView, ScratchpadView } from '../graphql/refs.ts';
+import { LogGone } from '../shared/errors.ts';
+import { readEntryId } from '../shared/ids.ts';
+import type { PadAnswer, PadQuestion } from './loading.ts';
+import type { PadEntry } from './pad.ts';
+import { visiblePad } from './scratchpads.graphql.ts';
+
+export const entryView = (entry: PadEntry, viewerId: string | null): EntryView => ({
+  __typename: 'ScratchpadEntry',
+  entry,
+  viewerId,
+});
+
+/** Whose view a field of the pad answers. */
+export const viewerOfPad = (
+  context: GraphQLContext,
+  { viewerId }: ScratchpadView,
+  as: string | null | undefined,
+): string | null => viewerOf(requireTenant(context.actor), as, viewerId);
+
+/** What the pad's state is for a viewer; null for one who may not know of it. */
+export const answerOf = async (
+  context: GraphQLContext,
+  view: ScratchpadView,
+  as: string | null | undefined,
+  question: Omit<PadQuestion, 'pad' | 'viewerId'>,
+): Promise<PadAnswer | null> => {
+  const viewerId = viewerOfPad(context, view, as);
+  const { pad } = view;
+  const reply = await context.loaders.padState.load({ ...question, pad, viewerId });
+  if (reply === 'GONE') throw new LogGone(pad.threadId, 'Scratchpad');
+  if (reply !== 'HIDDEN') return reply;
+  if (viewerId === view.viewerId) throw new LogGone(pad.threadId, 'Scratchpad');
+  return null;
+};
+
+/** The pad by its id, for a viewer who was told of it. */
+export const requirePad = async (
+  context: GraphQLContext,
+  { scratchpadId, threadId }: { readonly scratchpadId: string; readonly threadId: string },
+  viewerId: string | null,
+): Promise<ScratchpadView> => {
+  const view = await visiblePad(context, scratchpadId, viewerId);
+  if (view === null) throw new LogGone(threadId, 'Scratchpad');
+  return view;
+};
+
+/** The entry with this id if the viewer may see it. */
+export const visibleEntry = async (
+  context: GraphQLContext,
+  id: string,
+  viewerId: string | null,
+): Promise<EntryView | null> => {
+  const place = readEntryId(id);
+  const view = place && (await visiblePad(context, place.scratchpadId, viewerId));
+  if (!view) return null;
+  const reply = await context.loaders.padState.load({ ...view, seq: place.seq });
+  if (typeof reply === 'string') return null;
+  const entry = reply.seen.entries.find((one) => one.id === id);
+  return entry === undefined ? null : entryView(entry, viewerId);
+};
