@@ -2,6 +2,7 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectSecure } from 'node:tls';
 import { AbstractConnector, Cluster, Redis, type RedisOptions } from 'ioredis';
 import { log } from '../shared/log.ts';
+import { warnOfEviction } from './eviction.ts';
 import { parseRedisUrl, type RedisLogin, type RedisNode, type RedisPlace } from './redisUrl.ts';
 
 /**
@@ -37,6 +38,8 @@ export const openRedis = async (url: string): Promise<RedisConnections> => {
       if (link.status === 'ready') link.ping().catch(() => undefined);
   }, PING_EVERY_MS);
   heartbeat.unref();
+
+  warnOfEviction(commands);
 
   await Promise.all([firstReady(commands), firstReady(subscriber)]);
   return {
