@@ -1,5 +1,13 @@
+import { CONTENT_ROUTES } from './contents.ts';
 import type { RestRoute } from './route.ts';
+import { SCRATCHPAD_ROUTES } from './scratchpads.ts';
 import { THREAD_ROUTES } from './threads.ts';
+import { TOOL_ROUTES } from './tools.ts';
 
 /** Every REST route there is. */
-export const ROUTES: readonly RestRoute[] = [...THREAD_ROUTES];
+export const ROUTES: readonly RestRoute[] = [
+  ...SCRATCHPAD_ROUTES,
+  ...CONTENT_ROUTES,
+  ...THREAD_ROUTES,
+  ...TOOL_ROUTES,
+];

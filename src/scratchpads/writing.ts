@@ -55,6 +55,8 @@ export interface WriteResult {
   readonly threadId: string;
   readonly scratchpadId: string;
   readonly viewerId: string | null;
+  /** 0: what was written is kept. Else how long after a write all of the pad expires. */
+  readonly ttlSeconds: number;
   /** Where the pad's log stands after it. */
   readonly position: PadPosition;
 }
@@ -264,5 +266,6 @@ const resultOf = ({ pad, participantId }: PadAccess, position: PadPosition): Wri
   threadId: pad.threadId,
   scratchpadId: pad.scratchpadId,
   viewerId: participantId,
+  ttlSeconds: pad.ttlSeconds,
   position,
 });
