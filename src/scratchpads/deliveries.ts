@@ -1,7 +1,7 @@
 import { noPadCursor, padCursor } from '../shared/cursors.ts';
 import type { DeliveryEnd } from '../timeline/follow.ts';
 import type { Activity } from './activity.ts';
-import { NOWHERE, type PadChange, type PadPosition } from './pad.ts';
+import { NOWHERE, type PadChange, type PadContent, type PadPosition } from './pad.ts';
 
 /** What a follower of a pad is told: a change of its state, or what became of the pad itself. */
 export type ScratchpadChange =
@@ -42,8 +42,9 @@ const heldAs = (change: ScratchpadChange): Held => {
 
 /**
  * One viewer's deliveries of one pad, in order of its changes. An entry goes to who was active at its position in the
- * thread, whatever became of it since; everything else (the body, what was cleared or lost) to who is active. What a
- * removed viewer misses of that is told at its re-add, as it is then; entries of a gap never are.
+ * thread, whatever became of it since; the body to who was so and is active now. What a removed viewer misses of the
+ * body, and that entries were cleared or all was lost, is told at its re-add, as it is then: nothing that came and went
+ * in between, and no entry of a gap ever.
  */
 export class Deliveries {
   scratchpadId: string | null;
@@ -93,46 +94,71 @@ export class Deliveries {
   /** The next change of the log, whose position in the thread the activity reaches. */
   *take(change: PadChange): Generator<ScratchpadDelivery> {
     this.position = change.at;
+    const wasActive = this.#activity.wasActiveAt(threadSeqOf(change));
     switch (change.kind) {
-      case 'ENTRY': {
-        const { seq, threadSeq } = change.entry;
-        if (seq > this.#toldUpTo && this.#activity.wasActiveAt(threadSeq))
-          yield* this.#tell(change, change.at);
+      case 'ENTRY':
+        if (wasActive && change.entry.seq > this.#toldUpTo) yield* this.#tell(change, change.at);
         break;
-      }
       case 'ENTRIES_CLEARED':
-        if (this.#activity.wasActiveAt(change.threadSeq)) yield* this.#tell(change, change.at);
-        else yield* this.#tellOrHold(change, change.at);
+        if (wasActive) yield* this.#tell(change, change.at);
+        else this.#hold(change, change.at);
         break;
       case 'CONTENT':
       case 'CONTENT_CLEARED':
-        yield* this.#tellOrHold(change, change.at);
+        if (wasActive && this.#activity.isActive) yield* this.#tell(change, change.at);
+        else this.#hold(change, change.at);
         break;
       default:
         change satisfies never;
     }
   }
 
-  /** The viewer is back: what it missed, as it is now. */
-  *release(): Generator<ScratchpadDelivery> {
+  /** The viewer is back: what became of the pad itself is told at once. */
+  *back(): Generator<ScratchpadDelivery> {
+    for (const held of ['CREATED', 'RESET'] as const) yield* this.#releaseOne(held);
+  }
+
+  /** The viewer is active and something of a gap is kept back: `settle` it by what is there now. */
+  get isUnsettled(): boolean {
+    return this.#activity.isActive && this.#held.size > 0;
+  }
+
+  /** `content`: what is there now. What was kept back of the body is told if it is still so; else the log will tell. */
+  *settle(content: PadContent | null): Generator<ScratchpadDelivery> {
+    const kept = this.#held.get('CONTENT')?.change;
+    const isPresent = kept?.kind === 'CONTENT' ? kept.content.rev === content?.rev : content === null;
+    if (!isPresent) this.#held.delete('CONTENT');
+    yield* this.#release();
+  }
+
+  *#release(): Generator<ScratchpadDelivery> {
     const due = [...this.#held].filter(([held]) => held !== 'CONTENT' || this.#activity.isActive);
     due.sort(([one, { at }], [other, { at: otherAt }]) =>
       at.rev === otherAt.rev ? HELD.indexOf(one) - HELD.indexOf(other) : at.rev - otherAt.rev,
     );
-    for (const [held, { change, at }] of due) {
-      this.#held.delete(held);
-      yield this.#payload(change, at);
-    }
+    for (const [held] of due) yield* this.#releaseOne(held);
+  }
+
+  *#releaseOne(held: Held): Generator<ScratchpadDelivery> {
+    const kept = this.#held.get(held);
+    if (kept === undefined) return;
+    this.#held.delete(held);
+    yield this.#payload(kept.change, kept.at);
+  }
+
+  #hold(change: ScratchpadChange, at: PadPosition): void {
+    this.#held.set(heldAs(change), { change, at });
   }
 
   *#tellOrHold(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
     if (this.#activity.isActive) yield* this.#tell(change, at);
-    else this.#held.set(heldAs(change), { change, at });
+    else this.#hold(change, at);
   }
 
-  /** Nothing overtakes what was kept back but the body, which is for the active alone. */
+  /** What was kept back goes first: it is of an earlier position. Of two bodies the later one is enough. */
   *#tell(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
-    if (this.#held.size > 0) yield* this.release();
+    if (heldAs(change) === 'CONTENT' && change.kind !== 'ENTRY') this.#held.delete('CONTENT');
+    if (this.#held.size > 0) yield* this.#release();
     yield this.#payload(change, at);
   }
 
@@ -147,3 +173,14 @@ export class Deliveries {
     return this.at(null, change);
   }
 }
+
+export const threadSeqOf = (change: PadChange): number => {
+  switch (change.kind) {
+    case 'ENTRY':
+      return change.entry.threadSeq;
+    case 'CONTENT':
+      return change.content.threadSeq;
+    default:
+      return change.threadSeq;
+  }
+};

@@ -8,7 +8,7 @@ import type { Look } from '../timeline/look.ts';
 import type { Looks } from '../timeline/looks.ts';
 import type { Access } from './access.ts';
 import { Activity } from './activity.ts';
-import { Deliveries, type Reader, type ScratchpadDelivery } from './deliveries.ts';
+import { Deliveries, type Reader, type ScratchpadDelivery, threadSeqOf } from './deliveries.ts';
 import type { PadAddress } from './keys.ts';
 import { padLogKey } from './log.ts';
 import { makingKey, type PadMade } from './making.ts';
@@ -50,13 +50,36 @@ export const following = async function* (
   const activity = new Activity(look);
   const scratchpadId = news === 'CREATED' ? null : (padAtFirst?.scratchpadId ?? null);
   const deliveries = new Deliveries(reader, activity, { scratchpadId, position, cursor });
+  let pad = padAtFirst;
   const thread = new Lookahead(deps.threads.follow(logKey(ownerId, threadId), look.lastSeq, stop));
 
   /** What the thread's log has at hand; the stream's end if it ended. */
   const takeOfThread = function* (): Generator<ScratchpadDelivery, Turn | null> {
     const turn = turnOf(thread.take());
     if (typeof turn === 'string') return turn === 'GONE' ? 'THREAD_DELETED' : turn;
-    if (activity.take(turn.item)) yield* deliveries.release();
+    if (activity.take(turn.item)) yield* deliveries.back();
+    return null;
+  };
+
+  /** Waits a moment, or until the thread has something, and takes that. */
+  const pauseWithThread = async function* (): AsyncGenerator<ScratchpadDelivery, Turn | null> {
+    await pause(thread, PAUSE_MS);
+    return thread.isReady ? yield* takeOfThread() : null;
+  };
+
+  /** What was kept back in a gap is told as it is now. Tried until the stores answer. */
+  const settle = async function* (pad: PadAddress | null): AsyncGenerator<ScratchpadDelivery, Turn | null> {
+    while (pad !== null && deliveries.isUnsettled && !stop.aborted) {
+      const found = await present(deps, reader, pad, deliveries.position).catch(() => null);
+      if (found !== null) {
+        // Whatever else it is, the logs tell.
+        if (typeof found !== 'string' && found.isActive && found.positionHolds)
+          yield* deliveries.settle(found.content);
+        return null;
+      }
+      const ended = yield* pauseWithThread();
+      if (ended !== null) return ended;
+    }
     return null;
   };
 
@@ -68,15 +91,18 @@ export const following = async function* (
   ): AsyncGenerator<ScratchpadDelivery, Turn | null> {
     let next: Item | undefined;
     for (;;) {
+      const ended = yield* settle(pad);
+      if (ended !== null) return ended;
       if (next !== undefined && activity.reaches(threadSeqOf(next))) {
         const isEnough = yield* take(next);
         if (isEnough) return null;
         next = undefined;
+        continue;
       }
       await anyReady(next === undefined ? [thread, log] : [thread]);
       if (thread.isReady) {
-        const ended = yield* takeOfThread();
-        if (ended !== null) return ended;
+        const over = yield* takeOfThread();
+        if (over !== null) return over;
         continue;
       }
       const turn = turnOf(log.take());
@@ -115,15 +141,12 @@ export const following = async function* (
       } catch {
         // A store is away: whoever follows waits.
       }
-      await pause(thread, PAUSE_MS);
-      if (!thread.isReady) continue;
-      const ended = yield* takeOfThread();
+      const ended = yield* pauseWithThread();
       if (ended !== null) return ended;
     }
   };
 
   yield deliveries.at(null);
-  let pad = padAtFirst;
   if (pad === null) {
     const made = yield* awaitPad();
     if (typeof made === 'string') {
@@ -156,11 +179,6 @@ const turnOf = <Item>(
   return step.value.ended === 'GONE' ? 'GONE' : 'SERVER_DRAINING';
 };
 
-const threadSeqOf = (change: PadChange): number => {
-  if (change.kind === 'ENTRY') return change.entry.threadSeq;
-  return change.kind === 'CONTENT' ? change.content.threadSeq : change.threadSeq;
-};
-
 const logOf = ({ epoch, tag }: PadPosition): Pick<PadPosition, 'epoch' | 'tag'> => ({ epoch, tag });
 
 /** How the pad is now for a reader who stands at `position`; why it is no more; null: not to be said at the moment. */
@@ -176,7 +194,9 @@ const present = async (
   ]);
   if (answer === null) return 'THREAD_DELETED';
   if (granted === null) return 'SCRATCHPAD_DELETED';
-  const [seen] = await reading.read([{ pad: granted.pad, look: answer.look, ask: { position } }]);
+  const [seen] = await reading.read([
+    { pad: granted.pad, look: answer.look, ask: { content: true, position } },
+  ]);
   return seen ?? null;
 };
 

@@ -123,3 +123,52 @@ export const createPadWorld = async (
     },
   };
 };
+
+export const FOLLOW = `subscription ($scratchpadId: ID, $threadId: ID, $as: ID, $after: Cursor) {
+  scratchpad(scratchpadId: $scratchpadId, threadId: $threadId, as: $as, after: $after) {
+    cursor scratchpadId ended
+    change {
+      __typename
+      ... on ScratchpadCreated { scratchpad { id } }
+      ... on EntryAppended { scratchpadId entry { id seq content author { handle } } }
+      ... on ContentUpdated { scratchpadId content { text version updatedBy { handle } } }
+      ... on ContentCleared { scratchpadId actor { handle } }
+      ... on EntriesCleared { scratchpadId actor { handle } }
+      ... on ScratchpadReset { scratchpad { id } }
+      ... on ScratchpadDeleted { scratchpadId }
+    }
+  }
+}`;
+
+export interface PadPayload {
+  readonly scratchpad: {
+    readonly cursor: string;
+    readonly scratchpadId: string | null;
+    readonly ended: string | null;
+    readonly change: {
+      readonly __typename: string;
+      readonly entry?: { readonly seq: number; readonly content: string };
+      readonly content?: { readonly text: string; readonly version: number };
+      readonly actor?: { readonly handle: string } | null;
+    } | null;
+  };
+}
+
+/** A payload in a word or two: `+text` an entry, `=text` the body, `-entries` and `-body` clears, `reset` … */
+export const told = ({ scratchpad: { change, ended } }: PadPayload): string => {
+  if (ended !== null) return `ended ${ended}`;
+  switch (change?.__typename) {
+    case undefined:
+      return 'start';
+    case 'EntryAppended':
+      return `+${change?.entry?.content}`;
+    case 'ContentUpdated':
+      return `=${change?.content?.text}`;
+    case 'ContentCleared':
+      return '-body';
+    case 'EntriesCleared':
+      return '-entries';
+    default:
+      return change?.__typename.replace('Scratchpad', '').toLowerCase() ?? '';
+  }
+};
