@@ -77,7 +77,7 @@ test.each([
     'last 50': read(page({ isBackward: true })),
     '50 in the middle': read(page({ after: middle })),
     'changes in the middle': () =>
-      plane.changes(pad, { ...(head ?? { epoch: '', tag: '', seq: 0 }), rev: middle }, 200),
+      plane.changes(pad, { ...(head ?? { epoch: '', tag: '', seq: 0 }), rev: middle }, 50),
     'last 50, 100 windows': read(page({ windows, isBackward: true })),
     '50 in the middle, 100 windows': read(page({ windows, after: middle })),
     '200 by seq': () =>

@@ -7,7 +7,14 @@ interface Writer {
   readonly age: number;
   /** The driver sends the command twice. */
   readonly isTwice: boolean;
+  /** Comes between the statement that authorises again, if one is asked for, and what is sent then. */
+  readonly between: Membership | null;
 }
+
+type Membership =
+  /** Of one member, to the other state. Missed: Redis was away, the outbox raises it later. */
+  | { readonly kind: 'change'; readonly who: number; readonly raise: 'raised' | 'missed' | 'twice' }
+  | { readonly kind: 'rolledBack'; readonly count: number };
 
 /** What can happen to a pad and its thread. */
 export type Action =
@@ -20,9 +27,7 @@ export type Action =
     } & Writer)
   | ({ readonly kind: 'clear'; readonly what: ClearWhat } & Writer)
   | { readonly kind: 'post'; readonly count: number }
-  /** Of one member, to the other state. Missed: Redis was away, the outbox raises it later. */
-  | { readonly kind: 'change'; readonly who: number; readonly raise: 'raised' | 'missed' | 'twice' }
-  | { readonly kind: 'rolledBack'; readonly count: number }
+  | Membership
   | { readonly kind: 'outbox' }
   | { readonly kind: 'wipe' | 'expire' }
   | { readonly kind: 'evict'; readonly key: 'meta' | 'content' | 'entries' }
@@ -39,7 +44,17 @@ export type Action =
 export const MEMBERS = 3;
 
 const who = fc.nat(MEMBERS - 1);
+const change: fc.Arbitrary<Membership> = fc.record({
+  kind: fc.constant('change' as const),
+  who,
+  raise: fc.constantFrom('raised', 'raised', 'raised', 'missed', 'twice'),
+});
+const rolledBack: fc.Arbitrary<Membership> = fc.record({
+  kind: fc.constant('rolledBack' as const),
+  count: fc.integer({ min: 1, max: 3 }),
+});
 const writer = {
+  between: fc.option(fc.oneof(change, rolledBack), { freq: 2 }),
   who,
   age: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(4)),
   isTwice: fc.boolean(),
@@ -83,18 +98,8 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('post' as const), count: fc.integer({ min: 1, max: 3 }) }),
   },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('change' as const),
-      who,
-      raise: fc.constantFrom('raised', 'raised', 'raised', 'missed', 'twice'),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({ kind: fc.constant('rolledBack' as const), count: fc.integer({ min: 1, max: 3 }) }),
-  },
+  { weight: 5, arbitrary: change },
+  { weight: 3, arbitrary: rolledBack },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('outbox' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('wipe' as const, 'expire' as const) }) },
   {

@@ -60,7 +60,7 @@ export const createPadWorld = (redis: Redis) => {
 
   /** As a service writes: authorise, and again under the mark as often as it is asked to. `done` updates the model. */
   const write = async <Outcome extends { kind: string }>(
-    { who, age, isTwice }: Extract<Action, { kind: 'append' | 'set' | 'clear' }>,
+    { who, age, isTwice, between }: Extract<Action, { kind: 'append' | 'set' | 'clear' }>,
     send: (grant: ReturnType<typeof grantAt>) => Promise<Outcome | Fenced>,
     done: (outcome: Outcome, threadSeq: number) => boolean,
   ): Promise<void> => {
@@ -69,7 +69,7 @@ export const createPadWorld = (redis: Redis) => {
     // The statement of that moment says no.
     if (!thread.isActive(who, threadSeq)) return;
     driver.twice(isTwice);
-    for (let round = 0; round < 4 && thread.isActive(who, threadSeq); round += 1) {
+    for (let round = 0; round < 5 && thread.isActive(who, threadSeq); round += 1) {
       const outcome = await send(grantAt(threadSeq, settles));
       if (outcome.kind !== 'FENCED') {
         driver.twice(false);
@@ -80,9 +80,10 @@ export const createPadWorld = (redis: Redis) => {
       }
       settles = (outcome as Fenced).mark;
       threadSeq = thread.head;
+      if (round === 0 && between !== null) await act(between);
     }
     driver.twice(false);
-    expect(thread.isActive(who, thread.head)).toBe(false);
+    expect(thread.isActive(who, threadSeq)).toBe(false);
   };
 
   /** Whether this is told again from a first time. */
