@@ -32,6 +32,8 @@ const MAY: Readonly<Record<string, readonly Who[]>> = {
   'query threads': TENANT,
   'query engagement': TENANT,
   'query engagements': TENANT,
+  'query scratchpad': TENANT,
+  'query scratchpads': TENANT,
   'mutation createUser': ['admin'],
   'mutation issueApiKey': ['admin'],
   'mutation deleteUser': OWNER,
@@ -43,6 +45,8 @@ const MAY: Readonly<Record<string, readonly Who[]>> = {
   'mutation deleteThread': OWNER,
   'mutation removeParticipant': OWNER,
   'mutation readdParticipant': OWNER,
+  'mutation updateScratchpad': OWNER,
+  'mutation deleteScratchpad': OWNER,
   // Of oneself, and of anybody for the user.
   'mutation createParticipantToken': TENANT,
   'mutation revokeCredential': TENANT,
@@ -56,6 +60,7 @@ const MAY: Readonly<Record<string, readonly Who[]>> = {
   'mutation acknowledge': [...TENANT, 'run'],
   'mutation extendThread': ['key', 'acting', 'token'],
   'mutation leaveThread': ['key', 'acting', 'token'],
+  'mutation createScratchpad': ['key', 'acting', 'token'],
   'mutation postMessage': ['key', 'acting', 'token', 'run'],
   'mutation retractMessage': ['key', 'acting', 'token', 'run'],
   'subscription timeline': TENANT,
@@ -66,6 +71,7 @@ const MAY: Readonly<Record<string, readonly Who[]>> = {
 const OTHERWISE: Readonly<Record<string, string>> = {
   'removed mutation extendThread': 'PARTICIPANT_NOT_ACTIVE',
   'removed mutation leaveThread': 'INVALID_TRANSITION',
+  'removed mutation createScratchpad': 'PARTICIPANT_NOT_ACTIVE',
   'removed mutation postMessage': 'PARTICIPANT_NOT_ACTIVE',
   // The message is beyond its window.
   'removed mutation retractMessage': 'NOT_FOUND',
@@ -128,6 +134,7 @@ const ENDS = new Set([
   'leaveThread',
   'revokeCredential',
   'revokeParticipantCredentials',
+  'deleteScratchpad',
   'deleteThread',
   'deleteUser',
 ]);

@@ -101,7 +101,7 @@ const scenes = (): Record<(typeof SCENES)[number], Scene> => {
   const { ada, scout, rex, nora, lil } = own.people;
   const theirs = referencesIn(foreign);
   const ours = referencesIn(own);
-  const inThread = only(ours, 'Thread', 'Event', 'Engagement', 'Position');
+  const inThread = only(ours, 'Thread', 'Event', 'Engagement', 'Scratchpad', 'Position');
   const words = [own.message, own.reply, own.late].map(({ id }) => id);
   const beyond = [own.late, own.retraction];
   return {
@@ -201,7 +201,7 @@ const listWith = ({ self }: Scene, { name }: Leaf, value: string): string[] =>
 /** What a new object has of its own. */
 const alike = ({ status, text }: Reply): string =>
   `${status} ${text}`
-    .replace(/\b(event|thread|part|cred|eng|user)_[0-9a-z]{26}/g, '<$1>')
+    .replace(/\b(event|thread|part|cred|eng|sp|user)_[0-9a-z]{26}/g, '<$1>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/"(\w*[cC]ursor|after|end)":"[\w-]+"/g, '"$1":"<cursor>"')
     .replace(/"tp_\w+_[\w-]+"/g, '"<secret>"')
@@ -279,6 +279,7 @@ describe('a node', () => {
     Credential: world.people.ada.credentialId,
     Thread: world.threadId,
     Engagement: world.engagementId,
+    Scratchpad: world.scratchpadId,
     Message: world.reply.id,
     ParticipantStateChanged: world.removal.id,
     Retraction: world.retraction.id,

@@ -28,6 +28,7 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
   const path = (options.redisUrl ?? inject('redisUrl')).replace('unix://', '');
   const commands = options.commands ?? new Redis(path);
   const subscriber = new Redis(path);
+  for (const link of [commands, subscriber]) link.on('error', () => undefined);
   const bus = createRedisBus({ commands, subscriber, log });
   const hub = createHub({ bus, log });
   const authentication = createAuthentication({ database, adminToken: ADMIN_TOKEN, bus });

@@ -17,15 +17,17 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   credentialId: ['Credential'],
   userId: ['User'],
   messageId: ['Event'],
+  scratchpadId: ['Scratchpad'],
   originatingMessageId: ['Event'],
   sourceIds: ['Event'],
   upTo: ['Position'],
   ifNothingAfter: ['Position'],
   acknowledgeUpTo: ['Position'],
-  'Query.node.id': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement'],
-  'Query.nodes.ids': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement'],
+  'Query.node.id': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement', 'Scratchpad'],
+  'Query.nodes.ids': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement', 'Scratchpad'],
   'Query.thread.id': ['Thread'],
   'Query.participant.id': ['Participant'],
+  'Query.scratchpad.id': ['Scratchpad'],
   'Query.engagement.id': ['Engagement'],
   'Timeline.event.id': ['Event'],
   'Timeline.events.after': ['Position'],
@@ -39,6 +41,8 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   'Query.participants.before': ['List:part'],
   'Query.credentials.after': ['List:cred'],
   'Query.credentials.before': ['List:cred'],
+  'Query.scratchpads.after': ['List:scratchpads'],
+  'Query.scratchpads.before': ['List:scratchpads'],
   'Query.users.after': ['List:user'],
   'Query.users.before': ['List:user'],
 };
@@ -57,9 +61,10 @@ export const refersTo = (leaf: Leaf): readonly Refers[] => {
 export type References = Readonly<Partial<Record<Refers, readonly string[]>>>;
 
 const ACTIVITY = '1700000000000000';
+const CREATED = '1700000000000';
 
 export const referencesIn = (world: World): Record<IdKind, readonly string[]> & References => {
-  const { people, threadId, laterThreadId, engagementId, owner, userId } = world;
+  const { people, threadId, laterThreadId, engagementId, scratchpadId, owner, userId } = world;
   const events = [world.message, world.reply, world.late, world.removal, world.retraction];
   const everybody = Object.values(people);
   const [first] = everybody;
@@ -70,7 +75,7 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     Thread: [threadId, laterThreadId],
     Event: [...events.map(({ id }) => id), world.opening.id],
     Engagement: [engagementId],
-    Scratchpad: [],
+    Scratchpad: [scratchpadId],
     ScratchpadEntry: [],
     MemoryEntry: [],
     Run: [],
@@ -78,6 +83,7 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     Position: events.map(cursorOf),
     'List:threads': [keysetCursor('threads', [ACTIVITY, threadId])],
     'List:engagements': [keysetCursor('engagements', [ACTIVITY, threadId])],
+    'List:scratchpads': [keysetCursor('scratchpads', [CREATED, scratchpadId])],
     'List:part': [keysetCursor('part', [first?.id ?? ''])],
     'List:cred': [keysetCursor('cred', [owner.credentialId])],
     'List:user': [keysetCursor('user', [userId])],
@@ -92,6 +98,8 @@ export const unknown = (refers: Refers): string => {
     case 'List:threads':
     case 'List:engagements':
       return keysetCursor(refers.slice(5), [ACTIVITY, newId('Thread')]);
+    case 'List:scratchpads':
+      return keysetCursor('scratchpads', [CREATED, newId('Scratchpad')]);
     case 'List:part':
       return keysetCursor('part', [newId('Participant')]);
     case 'List:cred':
@@ -116,12 +124,15 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   credentialId: ({ people }) => people.scout.credentialId,
   userId: ({ userId }) => userId,
   messageId: ({ late }) => late.id,
+  scratchpadId: ({ scratchpadId }) => scratchpadId,
   upTo: ({ reply }) => cursorOf(reply),
   'Query.node.id': ({ threadId }) => threadId,
   'Query.nodes.ids': ({ threadId, late }) => [threadId, late.id],
   'Query.thread.id': ({ threadId }) => threadId,
   'Query.engagement.threadId': ({ threadId }) => threadId,
   'Query.participant.id': ({ people }) => people.scout.id,
+  'Query.scratchpad.id': ({ scratchpadId }) => scratchpadId,
+  'CreateScratchpadInput.threadId': ({ laterThreadId }) => laterThreadId,
   'Timeline.event.id': ({ reply }) => reply.id,
   'OpenThreadInput.participantIds': ({ people }) => [people.ada.id, people.lil.id],
   'ExtendThreadInput.participantIds': ({ people }) => [people.lil.id],
@@ -145,6 +156,7 @@ const GIVEN = new Set([
   'Query.participant.id',
   'Query.engagement.threadId',
   'UpdateParticipantInput.displayName',
+  'UpdateScratchpadInput.metaData',
 ]);
 
 /** Whether a working call gives it: what is required, what little else is needed, and who acts where somebody must. */

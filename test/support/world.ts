@@ -16,7 +16,7 @@ export interface Person {
 
 /**
  * A tenant with one of everything. Its thread has the members ada, scout and rex, and rex is removed; nora is in no
- * thread and unlisted; lil is listed, and in the thread that continues the first one.
+ * thread and unlisted; lil is listed, and in the thread that continues the first one. The first thread has a scratchpad.
  */
 export interface World {
   /** Stands in every name and text of this tenant, and nowhere else. */
@@ -37,6 +37,8 @@ export interface World {
   readonly removal: TimelineEvent;
   readonly retraction: TimelineEvent;
   readonly opening: { readonly id: string };
+  /** Of the thread; the later one has none. */
+  readonly scratchpadId: string;
 }
 
 export const cursorOf = ({ threadId, seq, id }: TimelineEvent): string => timelineCursor(threadId, seq, id);
@@ -88,6 +90,7 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     { name: 'world_opening', text: 'SELECT id FROM events WHERE thread_id = $1 AND seq = 1' },
     [threadId],
   );
+  const { pad } = await services.scratchpads.create(owner, { threadId, metaData: { note: mark } });
   return {
     mark,
     owner,
@@ -103,6 +106,7 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     removal,
     retraction,
     opening: { id: opening?.id ?? '' },
+    scratchpadId: pad.scratchpadId,
   };
 };
 
@@ -120,6 +124,7 @@ const TABLES: Readonly<Record<string, string>> = {
   retracted_messages: 'owner_id',
   thread_links: 'owner_id',
   idempotency_records: 'owner_id',
+  scratchpads: 'owner_id',
   audit_log: 'owner_id',
 };
 

@@ -43,28 +43,24 @@ afterAll(async () => {
   await db.drop();
 });
 
-interface Scene extends World {
-  readonly scratchpadId: string;
-}
 /** A thread with a pad in which everybody is active. */
-const newScene = async (): Promise<Scene> => {
+const newScene = async (): Promise<World> => {
   const world = await createWorld(changer.services, `w${randomUUID().slice(0, 8)}`);
   const { owner, threadId, people } = world;
   await changer.services.threads.changeState(owner, { threadId, participantId: people.rex.id }, 'ACTIVE');
-  const { pad } = await changer.services.scratchpads.create(owner, { threadId });
-  return { ...world, scratchpadId: pad.scratchpadId };
+  return world;
 };
 const change = async ({ owner, threadId, people }: World, to: MemberState): Promise<number> =>
   (await changer.services.threads.changeState(owner, { threadId, participantId: people.rex.id }, to)).event
     .seq;
 const by = (authorId: string | null): Author => ({ authorId, runId: null, sourceIds: [] });
-const append = ({ owner, scratchpadId }: Scene, as: string, content: string) =>
+const append = ({ owner, scratchpadId }: World, as: string, content: string) =>
   writing.append(owner, { scratchpadId, as, content });
-const listed = async ({ userId, scratchpadId }: Scene): Promise<{ content: string; author: string }[]> =>
+const listed = async ({ userId, scratchpadId }: World): Promise<{ content: string; author: string }[]> =>
   (await probe.lrange(`scratchpad:${userId}:{${scratchpadId}}:entries`, 0, -1)).map((json) =>
     JSON.parse(json),
   );
-const grantOf = async ({ userId, scratchpadId }: Scene, participantId: string | null): Promise<PadAccess> => {
+const grantOf = async ({ userId, scratchpadId }: World, participantId: string | null): Promise<PadAccess> => {
   const access = await writer.services.padAccess.grant({ ownerId: userId, scratchpadId, participantId });
   if (access === null) throw new Error('There is no such pad.');
   return access;
@@ -238,6 +234,7 @@ describe('a change of membership', () => {
 
   test('of a thread without a pad never asks Redis', async () => {
     const world = await createWorld(changer.services, `w${randomUUID().slice(0, 8)}`);
+    await changer.services.scratchpads.delete(world.owner, world);
     server.pause();
     try {
       const began = performance.now();

@@ -41,13 +41,9 @@ interface Scene extends World {
 const newScene = async (by: Api = api): Promise<Scene> => {
   const world = await createWorld(by.services, `w${randomUUID().slice(0, 8)}`);
   const { owner, threadId, laterThreadId, userId } = world;
-  const pads = [];
-  for (const id of [threadId, laterThreadId]) {
-    const { pad } = await by.services.scratchpads.create(owner, { threadId: id });
-    pads.push(pad);
-  }
-  const [first] = pads;
-  if (first === undefined) throw new Error('No pad was made.');
+  const { pad } = await by.services.scratchpads.create(owner, { threadId: laterThreadId });
+  const first = { scratchpadId: world.scratchpadId, threadId };
+  const pads = [first, pad];
   await fill(by, world, first.scratchpadId);
   await redis.set(`scratchpad:${first.threadId}:notebook`, '{"content":"old","last_updated":1.5}');
   await redis.set(`scratchpad:${userId}:${first.scratchpadId}:content`, '{"content":"old"}');
