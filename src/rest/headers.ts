@@ -2,7 +2,7 @@
 export const ANSWER_HEADERS = {
   ETag: 'The etag of the content, quoted; `""` while nothing is there. Send it back as `If-Match`.',
   Link: 'Where the next page is (`rel="next"`), and the one before (`rel="prev"`).',
-  'X-Cursor': 'Where the answer ends: page after it, or subscribe after it.',
+  'X-Cursor': 'Where the answer ends: `after` for the next page.',
   'X-Entry-Seq': 'The position of the entry: 1, 2, 3 … also across a clear.',
   'X-Expires-At':
     'When the content and the entries expire unless something is written; absent: they are kept.',
