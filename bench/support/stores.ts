@@ -54,10 +54,10 @@ const prepare = async ({ url }: PostgresServer): Promise<pg.Client> => {
 
 /**
  * Statements that were run in the database since it began: each is a transaction of its own, or one of several in one
- * that Prisma makes. Sessions report with a delay of up to a second, so a quiet second goes before each reading.
+ * that Prisma makes. A session that rests reports only after ten seconds, so that long goes before each reading.
  */
 export const transactions = async ({ client }: Stores): Promise<number> => {
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await new Promise((resolve) => setTimeout(resolve, 11_000));
   await client.query('SELECT pg_stat_clear_snapshot()');
   const { rows } = await client.query<{ count: string }>(
     'SELECT xact_commit + xact_rollback AS count FROM pg_stat_database WHERE datname = current_database()',
