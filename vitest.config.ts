@@ -19,7 +19,8 @@ export default defineConfig({
           globalSetup: ['test/support/services.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          // One more than there are cores on a small machine: many tests wait, for a restart or a time that must pass.
+          maxWorkers: 3,
           // After the unit tests: Vitest runs projects together only where their numbers of workers are the same.
           sequence: { groupOrder: 1 },
         },

@@ -106,7 +106,12 @@ const createListeners = (
       for (const viewer of joined)
         for (const transport of TRANSPORTS) {
           const types: OracleEventType[] | undefined = turn % 5 === 0 ? ['MESSAGE', 'RETRACTION'] : undefined;
-          const following = follow(transport, viewer, thread, turn % 2 === 0 ? start : null, { types });
+          // One of three asks for every field of what it is given: which events those are, every one shows.
+          const isBrief = turn % 3 !== 0;
+          const following = follow(transport, viewer, thread, turn % 2 === 0 ? start : null, {
+            types,
+            isBrief,
+          });
           live[transport].push(following);
           begun.push(following.begun());
         }

@@ -96,15 +96,19 @@ export const compareHistory = async (
     if (!isMember(viewer, thread)) continue;
     const typed = TYPE_SETS[1 + (round % (TYPE_SETS.length - 1))];
     const isEven = round % 2 === 0;
+    // Each event both ways in pages of 7 and 50; those of 1 and of 2 take turns, and so do their directions.
     const inputs = [
       {},
-      ...walk(viewer, thread, 1, isEven, undefined),
-      ...walk(viewer, thread, 2, !isEven, undefined),
+      ...(isEven
+        ? walk(viewer, thread, 1, round % 4 === 0, undefined)
+        : [
+            ...walk(viewer, thread, 2, round % 4 === 1, undefined),
+            ...fromEverywhere(viewer, thread, Math.floor(round / 2)),
+          ]),
       ...walk(viewer, thread, 2, isEven, typed),
       ...[7, 50].flatMap((size) =>
         [true, false].flatMap((isForward) => walk(viewer, thread, size, isForward, undefined)),
       ),
-      ...fromEverywhere(viewer, thread, round),
     ];
     for (let begin = 0; begin < inputs.length; begin += PAGES_AT_ONCE) {
       const batch = inputs.slice(begin, begin + PAGES_AT_ONCE);
