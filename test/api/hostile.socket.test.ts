@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Answer } from '../support/app.ts';
 import { amongBystanders } from '../support/bystanders.ts';
@@ -67,7 +68,7 @@ describe('a message on a socket', () => {
       text: string,
       variables: Readonly<Record<string, unknown>> = {},
     ): Promise<unknown> => {
-      const id = `bad-${Math.random()}`;
+      const id = `bad-${randomUUID()}`;
       socket.socket.subscribe(id, text, variables);
       const { type, payload } = await socket.socket.nextOf(id);
       const errors = type === 'error' ? payload : (payload as Answer).errors;

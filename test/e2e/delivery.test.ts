@@ -7,6 +7,7 @@ import { answered } from '../support/oracle/callers.ts';
 import { createFollowing, Following, TRANSPORTS } from '../support/oracle/live.ts';
 import { readRecord } from '../support/oracle/record.ts';
 import type { OracleThread } from '../support/oracle/rules.ts';
+import { createRandom } from '../support/random.ts';
 
 // Invariants of delivery on two server processes with a real Postgres and Redis: whatever is killed, paused or cut
 // under load, each follower gets what the rules say it may see, once, in order. Followers are stock clients.
@@ -122,9 +123,10 @@ describe('nothing is lost or doubled, under load, when', () => {
   });
 
   test('the followers are cut', async () => {
+    const random = createRandom('Cuts of followers');
     await underLoad(async ({ load }) => {
       for (let round = 0; round < 20 * ROUNDS; round++) {
-        cluster.proxy.cut(() => Math.random() < 0.3);
+        cluster.proxy.cut(() => random() < 0.3);
         await load.more(10);
       }
     });

@@ -9,6 +9,7 @@ import { startOf } from '../../scripts/replay/start.ts';
 import { readView } from '../../scripts/replay/view.ts';
 import { createTenant, startApp } from '../support/app.ts';
 import { startCuttingProxy } from '../support/cuttingProxy.ts';
+import { createRandom } from '../support/random.ts';
 
 /** What stands in a thread after the operations: the rule of visibility applied to the file itself. */
 interface Expected {
@@ -72,6 +73,7 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
     await Promise.all(group);
   }
   let cuts = 0;
+  const random = createRandom('Cuts of followers');
   try {
     await play({
       ...opened,
@@ -82,7 +84,7 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
       onDone: (done) => {
         if (done % cutEvery !== 0) return;
         cuts += 1;
-        proxy.cut((count) => Math.floor(Math.random() * count));
+        proxy.cut((count) => Math.floor(random() * count));
       },
     });
     for (const [handle, one] of following) await one.received(expected.get(handle)?.length ?? 0);
