@@ -120,15 +120,19 @@ export const once = async (name, { of, makes, except = [], work }) => {
   return true;
 };
 
-/** The names and sizes of the files in a folder, or of one file. */
-const inventory = (path, except) => {
-  if (except.includes(path)) return '';
+/** The names and sizes of the files in a folder, or of one file: the same whether what is excepted is there or not. */
+export const inventory = (path, except) => {
   const place = join(ROOT, path);
   const stats = statSync(place, { throwIfNoEntry: false });
   if (stats === undefined) return '';
   if (!stats.isDirectory()) return `${path} ${stats.size}`;
-  const inside = readdirSync(place).sort();
-  return inside.map((name) => inventory(`${path}/${name}`, except)).join('\n');
+  const inside = readdirSync(place)
+    .sort()
+    .map((name) => `${path}/${name}`);
+  return inside
+    .filter((one) => !except.includes(one))
+    .map((one) => inventory(one, except))
+    .join('\n');
 };
 
 export const readIfThere = (path) => {
