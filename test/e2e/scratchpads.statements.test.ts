@@ -1,0 +1,146 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Proxied, startBehindProxy } from '../support/behindProxy.ts';
+import { createPadWorld, type PadWorld } from '../support/padApi.ts';
+
+let proxied: Proxied;
+let world: PadWorld;
+let redis: Redis;
+/** Commands that reached Redis and name this world's owner; not those that a script runs. */
+const commands: string[] = [];
+/** Ends what is listened to: whatever was sent before it has been heard then. */
+let fence = 0;
+let heardFence: (() => void) | undefined;
+
+beforeAll(async () => {
+  proxied = await startBehindProxy();
+  world = await createPadWorld(proxied.server);
+  redis = new Redis(inject('redisUrl').replace('unix://', ''));
+  const monitor = await redis.monitor();
+  monitor.on('monitor', (_time: string, args: string[], source: string) => {
+    if (source === 'lua') return;
+    if (args[1] === `fence:${fence}`) heardFence?.();
+    if (args.some((arg) => arg.includes(world.tenant.userId))) commands.push(args[0]?.toLowerCase() ?? '');
+  });
+  disconnect = () => monitor.disconnect();
+});
+let disconnect = (): void => {};
+afterAll(async () => {
+  disconnect();
+  redis.disconnect();
+  await proxied[Symbol.asyncDispose]();
+});
+
+/** The statements and the commands of one operation. */
+const during = async (action: () => Promise<unknown>) => {
+  const before = commands.length;
+  const statements = await proxied.during(action);
+  await new Promise<void>((resolve, reject) => {
+    fence += 1;
+    heardFence = resolve;
+    redis.get(`fence:${fence}`).catch(reject);
+  });
+  return { statements, commands: commands.slice(before) };
+};
+
+const APPEND = `mutation ($input: AppendScratchpadEntryInput!) {
+  appendScratchpadEntry(input: $input) { entry { id seq threadSeq content createdAt } cursor } }`;
+const append = (token: string, content: string, input = {}) =>
+  world.must(token, APPEND, { input: { scratchpadId: world.scratchpadId, content, ...input } });
+
+describe('a write', () => {
+  test.each(['apiKey', 'ada'] as const)(
+    'of %s is one statement and one script once its credential is known',
+    async (who) => {
+      const token = who === 'apiKey' ? world.apiKey : world.token(who);
+      await append(token, 'known');
+      await world.setContent(token, 'known');
+      for (const idempotencyKey of [undefined, 'a key', 'a key']) {
+        const input = { idempotencyKey };
+        for (const write of [() => append(token, 'a finding', input), () => append(token, 'x'.repeat(4_096))])
+          expect(await during(write)).toEqual({ statements: ['scratchpad_grant'], commands: ['evalsha'] });
+      }
+      const CONTENT = `mutation ($input: SetScratchpadContentInput!) { setScratchpadContent(input: $input) { cursor } }`;
+      expect(
+        await during(() =>
+          world.must(token, CONTENT, { input: { scratchpadId: world.scratchpadId, text: 'a plan' } }),
+        ),
+      ).toEqual({ statements: ['scratchpad_grant'], commands: ['evalsha'] });
+    },
+  );
+
+  test('appends that come together share their statement', async () => {
+    const token = world.token('ada');
+    await append(token, 'known');
+    const { statements, commands: sent } = await during(() =>
+      Promise.all(Array.from({ length: 40 }, (_, index) => append(token, `${index}`))),
+    );
+    expect(new Set(statements)).toEqual(new Set(['scratchpad_grant']));
+    expect(statements.length).toBeLessThan(40);
+    expect(sent).toHaveLength(40);
+  });
+});
+
+const PAGE = `query ($id: ID!, $first: Int, $after: Cursor, $last: Int, $before: Cursor) {
+  scratchpad(id: $id) {
+    end expiresAt viewerMayWrite formattedView
+    content { text etag }
+    entries(first: $first, after: $after, last: $last, before: $before) {
+      nodes { id seq content author { handle } }
+      pageInfo { hasNextPage hasPreviousPage }
+    }
+  }
+}`;
+
+describe('a page with body, end and view', () => {
+  test('is one script and as many statements wherever it begins, for the user and for members', async () => {
+    const contents = Array.from({ length: 200 }, (_, index) => `finding ${index}`);
+    const { appendScratchpadEntries } = await world.must<{
+      appendScratchpadEntries: { entries: { cursor: string }[] };
+    }>(
+      world.token('ben'),
+      'mutation ($input: AppendScratchpadEntriesInput!) { appendScratchpadEntries(input: $input) { entries { cursor } } }',
+      { input: { scratchpadId: world.scratchpadId, contents } },
+    );
+    const middle = appendScratchpadEntries.entries[100]?.cursor;
+    const ranges = [{ first: 50 }, { last: 50 }, { first: 50, after: middle }, { last: 50, before: middle }];
+    for (const token of [world.apiKey, world.token('ada')])
+      for (const range of ranges) {
+        const read = () => world.must(token, PAGE, { id: world.scratchpadId, ...range });
+        await read();
+        const { statements, commands: sent } = await during(read);
+        expect(sent).toEqual(['evalsha']);
+        expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(3);
+      }
+  });
+});
+
+test('a list of pads with their bodies and entries is one pipeline and a few statements', async () => {
+  for (let count = 1; count <= 20; count += 1) {
+    const { createParticipant } = await world.must<{ createParticipant: { participant: { id: string } } }>(
+      world.apiKey,
+      'mutation ($handle: String!) { createParticipant(input: { handle: $handle, kind: AGENT }) { participant { id } } }',
+      { handle: `agent-${count}` },
+    );
+    const { openThread } = await world.must<{ openThread: { thread: { id: string } } }>(
+      world.apiKey,
+      'mutation ($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
+      { ids: [world.id('ada'), createParticipant.participant.id] },
+    );
+    const { createScratchpad } = await world.must<{ createScratchpad: { scratchpad: { id: string } } }>(
+      world.apiKey,
+      'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }',
+      { id: openThread.thread.id },
+    );
+    await world.append(world.apiKey, `of ${count}`, { scratchpadId: createScratchpad.scratchpad.id });
+  }
+  const LIST =
+    '{ scratchpads(first: 50) { nodes { id end content { text } entries(last: 3) { nodes { content author { handle } } } } } }';
+  for (const token of [world.apiKey, world.token('ada')]) {
+    const read = () => world.must<{ scratchpads: { nodes: object[] } }>(token, LIST);
+    expect((await read()).scratchpads.nodes).toHaveLength(21);
+    const { statements, commands: sent } = await during(read);
+    expect(sent).toEqual(Array.from({ length: 21 }, () => 'evalsha'));
+    expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(4);
+  }
+});
