@@ -2,8 +2,8 @@ import type { Member } from '../scripts/replay/members.ts';
 import type { Bench } from './support/bench.ts';
 import { type Child, startChild } from './support/child.ts';
 import { alternate, median, ratio, report, round } from './support/figures.ts';
-import { type Connection, openConnection } from './support/http.ts';
 import { type Product, startProduct } from './support/product.ts';
+import { rate } from './support/rate.ts';
 import { type Stores, startStores } from './support/stores.ts';
 import { createTenant, openRoom, type Room, type Tenant, textOf } from './support/world.ts';
 
@@ -98,34 +98,6 @@ const measure = async (
   // Once for nothing: compiled, prepared, in the cache.
   await alternate(sides, 1);
   return alternate(sides, rounds);
-};
-
-/** Answers a second, with one client for each body. */
-const rate = async (
-  port: number,
-  path: string,
-  bodies: readonly string[],
-  tokens: readonly string[],
-  seconds: number,
-): Promise<number> => {
-  const connections = await Promise.all(bodies.map(() => openConnection(port)));
-  const startedAt = performance.now();
-  const until = startedAt + seconds * 1_000;
-  const work = async (connection: Connection, index: number): Promise<number> => {
-    const headers = `Authorization: Bearer ${tokens[index]}\r\n`;
-    const body = bodies[index] ?? '';
-    let done = 0;
-    for (; performance.now() < until; done++) {
-      const answer = await connection.post(path, body, headers);
-      if (answer.status !== 200 || answer.body.includes('"errors"'))
-        throw new Error(`${answer.status} ${answer.body.slice(0, 300)}`);
-    }
-    return done;
-  };
-  const counts = await Promise.all(connections.map(work));
-  const elapsed = (performance.now() - startedAt) / 1_000;
-  for (const connection of connections) connection.close();
-  return counts.reduce((sum, count) => sum + count, 0) / elapsed;
 };
 
 const say = (

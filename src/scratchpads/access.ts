@@ -54,7 +54,7 @@ interface GrantRow {
 }
 
 /** The LIMIT keeps the planner from joining whole tables: pads, heads and members are each looked up by key. */
-const GRANT = statement<GrantRow>(
+export const GRANT = statement<GrantRow>(
   'scratchpad_grant',
   `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state
    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])

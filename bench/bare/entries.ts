@@ -1,0 +1,72 @@
+import { createServer } from 'node:http';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { padChannel, padKeys } from '../../src/scratchpads/keys.ts';
+import { SCRIPTS } from '../../src/scratchpads/scripts.ts';
+import { newEpoch } from '../../src/shared/ids.ts';
+
+/** What an append to a scratchpad is compared with: a bare handler around the same SELECT and the same script, and one RPUSH. */
+const pool = new pg.Pool({
+  connectionString: process.env.DATABASE_URL,
+  max: 20,
+  options: '-c TimeZone=UTC -c DateStyle=ISO',
+});
+const redis = new Redis(process.env.REDIS_PATH ?? '');
+
+interface Input {
+  readonly ownerId: string;
+  readonly scratchpadId: string;
+  readonly participantId: string;
+  readonly content: string;
+}
+
+const GRANT = { name: 'scratchpad_grant', text: process.env.GRANT ?? '' };
+
+const append = async ({ ownerId, scratchpadId, participantId, content }: Input): Promise<string> => {
+  const values = [[ownerId], [scratchpadId], [null], [participantId]];
+  const { rows } = await pool.query<{ last_seq: number }>({ ...GRANT, values });
+  const args = [
+    newEpoch() + newEpoch(),
+    '',
+    '',
+    rows[0]?.last_seq ?? 0,
+    '',
+    0,
+    padChannel(scratchpadId),
+    Buffer.byteLength(content),
+    `"author":${JSON.stringify(participantId)},"run":null,"sources":[]`,
+    JSON.stringify(content),
+  ];
+  const keys = padKeys({ ownerId, scratchpadId });
+  const reply = await redis.evalsha(SCRIPTS.append.digest, keys.length, ...keys, ...args);
+  const [kind] = reply as string[];
+  if (kind !== 'DONE') throw new Error(`The script answered ${kind}.`);
+  return kind;
+};
+
+const push = async ({ scratchpadId, content }: Input): Promise<string> =>
+  String(await redis.rpush(`bench:${scratchpadId}`, content));
+
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    const input = JSON.parse(Buffer.concat(chunks).toString()) as Input;
+    const work = request.url === '/append' ? append(input) : push(input);
+    work
+      .then((id) => JSON.stringify({ data: { id } }))
+      .catch((error: unknown) => JSON.stringify({ errors: [{ message: String(error) }] }))
+      .then((body) => {
+        response.writeHead(200, {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        });
+        response.end(body);
+      })
+      .catch(() => response.destroy());
+  });
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  console.log(`ready on ${typeof address === 'object' ? address?.port : ''}`);
+});
