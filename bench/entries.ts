@@ -3,11 +3,10 @@ import { GRANT } from '../src/scratchpads/access.ts';
 import type { Bench } from './support/bench.ts';
 import { startChild } from './support/child.ts';
 import { alternate, median, ratio, report, round } from './support/figures.ts';
-import { createPad } from './support/pads.ts';
-import { startProduct } from './support/product.ts';
+import { type Product, startProduct } from './support/product.ts';
 import { rate } from './support/rate.ts';
 import { startStores } from './support/stores.ts';
-import { createTenant, openRoom, textOf } from './support/world.ts';
+import { createTenant, openRoom, type Tenant, textOf } from './support/world.ts';
 
 const CLIENTS = 32;
 const APPEND =
@@ -36,10 +35,10 @@ export const entries: Bench = async ({ smoke }) => {
   const tenant = await createTenant(product, 'Entries');
   const seats: Seat[] = [];
   for (let index = 0; index < CLIENTS; index++) {
-    const { threadId, members } = await openRoom(product, tenant, `room${index}`, 2);
+    const { scratchpadId, members } = await openRoom(product, tenant, `room${index}`, 2);
     const [author] = members;
     if (author === undefined) throw new Error('Nobody writes.');
-    seats.push({ scratchpadId: await createPad(product, tenant, threadId), author });
+    seats.push({ scratchpadId, author });
   }
   let met = true;
   for (const bytes of [270, 4_096]) {
@@ -117,11 +116,7 @@ export const entries: Bench = async ({ smoke }) => {
   return met;
 };
 
-const clearAll = async (
-  { api }: Parameters<typeof createPad>[0],
-  { apiKey }: Parameters<typeof createPad>[1],
-  seats: readonly Seat[],
-): Promise<void> => {
+const clearAll = async ({ api }: Product, { apiKey }: Tenant, seats: readonly Seat[]): Promise<void> => {
   for (const { scratchpadId } of seats)
     await api.ask(
       apiKey,

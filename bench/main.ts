@@ -3,10 +3,12 @@ import { entries } from './entries.ts';
 import { explain } from './explain.ts';
 import { idle } from './idle.ts';
 import { live } from './live.ts';
+import { pad } from './pad.ts';
+import { padLive } from './padLive.ts';
 import { page } from './page.ts';
 import type { Bench } from './support/bench.ts';
 
-const BENCHES: Readonly<Record<string, Bench>> = { append, entries, page, live, idle, explain };
+const BENCHES: Readonly<Record<string, Bench>> = { append, entries, pad, padLive, page, live, idle, explain };
 
 const args = process.argv.slice(2);
 const smoke = args.includes('--smoke');

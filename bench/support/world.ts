@@ -17,10 +17,11 @@ export const createTenant = async ({ api }: Product, name: string): Promise<Tena
 
 export interface Room {
   readonly threadId: string;
+  readonly scratchpadId: string;
   readonly members: readonly Member[];
 }
 
-/** A thread of so many new participants, each with a token. */
+/** A thread of so many new participants, each with a token, and its scratchpad. */
 export const openRoom = async (
   { api }: Product,
   { apiKey }: Tenant,
@@ -31,8 +32,8 @@ export const openRoom = async (
     handle: `${name}-${index}`,
     kind: 'HUMAN' as const,
   }));
-  const { threadId, members } = await openThread({ api, apiKey, participants, prefix: '' });
-  return { threadId, members: participants.flatMap(({ handle }) => members.get(handle) ?? []) };
+  const { threadId, scratchpadId, members } = await openThread({ api, apiKey, participants, prefix: '' });
+  return { threadId, scratchpadId, members: participants.flatMap(({ handle }) => members.get(handle) ?? []) };
 };
 
 /** Text of exactly so many bytes. */
