@@ -4,7 +4,7 @@ import { ScratchpadEntryNode, ScratchpadNode } from '../graphql/refs.ts';
 import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { cursorOfEntry, entriesAsk, entriesPage } from './pages.ts';
 import { visibleSources } from './sources.graphql.ts';
-import { answerOf, entryView, viewerOfPad } from './views.graphql.ts';
+import { answerOf, entryView, isKnownTo, viewerOfPad } from './views.graphql.ts';
 
 ScratchpadEntryNode.implement({
   description: 'One finding in a scratchpad. Entries are appended and never change.',
@@ -79,11 +79,13 @@ builder.objectField(ScratchpadNode, 'entries', (t) =>
       'The entries the viewer may see, oldest first. Cursors go on working after a clear. Errors: BAD_USER_INPUT, INVALID_CURSOR.',
     args: { as: t.arg.id({ description: AS }), ...pageArgs },
     resolve: async (view, { as, ...args }, context) => {
+      const viewerId = viewerOfPad(context, view, as);
+      // Whoever may not know of the pad learns nothing of its cursors.
+      if (!(await isKnownTo(context, view, viewerId))) return null;
       const asked = entriesAsk(view.pad.scratchpadId, args);
       const answer = await answerOf(context, view, as, { page: asked.page });
       if (answer === null) return null;
       const { entries, ...flags } = entriesPage(asked, answer);
-      const viewerId = viewerOfPad(context, view, as);
       const edges = entries.map((entry) => ({
         cursor: cursorOfEntry(entry),
         node: entryView(entry, viewerId),

@@ -20,6 +20,14 @@ export const viewerOfPad = (
   as: string | null | undefined,
 ): string | null => viewerOf(requireTenant(context.actor), as, viewerId);
 
+/** Whether this viewer, who may be another than the pad was looked up for, may know of it. */
+export const isKnownTo = async (
+  context: GraphQLContext,
+  { pad, viewerId: known }: ScratchpadView,
+  viewerId: string | null,
+): Promise<boolean> =>
+  viewerId === known || (await context.loaders.look.load({ threadId: pad.threadId, viewerId })) !== null;
+
 /** What the pad's state is for a viewer; null for one who may not know of it. */
 export const answerOf = async (
   context: GraphQLContext,

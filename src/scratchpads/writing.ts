@@ -2,7 +2,7 @@ import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
 import { DomainError, notFound, unavailable } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
-import { requireBytes, requireIdempotencyKey } from '../shared/input.ts';
+import { requireBytes, requireIdempotencyKey, requireText } from '../shared/input.ts';
 import type { Access, PadAccess } from './access.ts';
 import {
   type Appended,
@@ -207,7 +207,7 @@ export const createScratchpadWriting = ({
         text,
         sourceIds,
       });
-      const change = { text, expectedEtag: input.expectedEtag ?? null };
+      const change = { text, expectedEtag: requireEtag(input.expectedEtag) };
       const replay = ({ pad }: PadAccess) =>
         key === null ? Promise.resolve(null) : plane.replayContent(pad, author, { ...change, key });
       const { access: granted, outcome } = await write<ContentSet | EtagDiffers | TooLarge | KeyReused>(
@@ -249,6 +249,9 @@ export type ScratchpadWriting = ReturnType<typeof createScratchpadWriting>;
 
 /** The owner as such, or a member who is active. */
 export const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';
+
+const requireEtag = (etag: string | null | undefined): string | null =>
+  typeof etag === 'string' ? requireText(etag, 'expectedEtag') : null;
 
 const notActive = (): DomainError =>
   new DomainError(

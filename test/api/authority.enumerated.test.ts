@@ -61,10 +61,18 @@ const MAY: Readonly<Record<string, readonly Who[]>> = {
   'mutation extendThread': ['key', 'acting', 'token'],
   'mutation leaveThread': ['key', 'acting', 'token'],
   'mutation createScratchpad': ['key', 'acting', 'token'],
+  // What a run may write is said by the run, of which there are none yet.
+  'mutation setScratchpadContent': ['key', 'acting', 'token'],
+  'mutation appendScratchpadEntry': ['key', 'acting', 'token'],
+  'mutation appendScratchpadEntries': ['key', 'acting', 'token'],
+  'mutation clearScratchpad': ['key', 'acting', 'token'],
+  'mutation clearScratchpadContent': ['key', 'acting', 'token'],
+  'mutation clearScratchpadEntries': ['key', 'acting', 'token'],
   'mutation postMessage': ['key', 'acting', 'token', 'run'],
   'mutation retractMessage': ['key', 'acting', 'token', 'run'],
   'subscription timeline': TENANT,
   'subscription threads': TENANT,
+  'subscription scratchpad': TENANT,
 };
 
 /** Refused for another reason than who asks. */
@@ -72,6 +80,12 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   'removed mutation extendThread': 'PARTICIPANT_NOT_ACTIVE',
   'removed mutation leaveThread': 'INVALID_TRANSITION',
   'removed mutation createScratchpad': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation setScratchpadContent': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation appendScratchpadEntry': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation appendScratchpadEntries': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation clearScratchpad': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation clearScratchpadContent': 'PARTICIPANT_NOT_ACTIVE',
+  'removed mutation clearScratchpadEntries': 'PARTICIPANT_NOT_ACTIVE',
   'removed mutation postMessage': 'PARTICIPANT_NOT_ACTIVE',
   // The message is beyond its window.
   'removed mutation retractMessage': 'NOT_FOUND',
@@ -89,7 +103,7 @@ const labelOf = ({ root, name }: RootField): string => `${root} ${name}`;
 let server: Awaited<ReturnType<typeof startApp>>;
 beforeAll(async () => {
   // Everything there is of a type is asked for at once.
-  server = await startApp({ MAX_QUERY_COST: '1000000' });
+  server = await startApp({ MAX_QUERY_COST: '100000000' });
 });
 afterAll(() => server.close());
 

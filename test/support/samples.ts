@@ -1,11 +1,11 @@
 import { isEnumType } from 'graphql';
-import { keysetCursor, timelineCursor } from '../../src/shared/cursors.ts';
-import { type IdKind, newId } from '../../src/shared/ids.ts';
+import { entryCursor, keysetCursor, padCursor, timelineCursor } from '../../src/shared/cursors.ts';
+import { entryId, type IdKind, newEpoch, newId, readEntryId } from '../../src/shared/ids.ts';
 import { type Leaf, type RootField, type Variables, variablesOf } from './operations.ts';
 import { cursorOf, type World } from './world.ts';
 
 /** What an argument names: objects of these kinds, or a position. */
-export type Refers = IdKind | 'Position' | `List:${string}`;
+export type Refers = IdKind | 'Position' | 'PadPosition' | 'EntryPosition' | `List:${string}`;
 
 /** What each argument of type ID or Cursor refers to, by coordinate or, where all of a name agree, by name. */
 const REFERS: Readonly<Record<string, readonly Refers[]>> = {
@@ -20,11 +20,31 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   scratchpadId: ['Scratchpad'],
   originatingMessageId: ['Event'],
   sourceIds: ['Event'],
+  'AppendScratchpadEntryInput.sourceIds': ['Event', 'ScratchpadEntry'],
+  'SetScratchpadContentInput.sourceIds': ['Event', 'ScratchpadEntry'],
   upTo: ['Position'],
   ifNothingAfter: ['Position'],
   acknowledgeUpTo: ['Position'],
-  'Query.node.id': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement', 'Scratchpad'],
-  'Query.nodes.ids': ['User', 'Participant', 'Credential', 'Thread', 'Event', 'Engagement', 'Scratchpad'],
+  'Query.node.id': [
+    'User',
+    'Participant',
+    'Credential',
+    'Thread',
+    'Event',
+    'Engagement',
+    'Scratchpad',
+    'ScratchpadEntry',
+  ],
+  'Query.nodes.ids': [
+    'User',
+    'Participant',
+    'Credential',
+    'Thread',
+    'Event',
+    'Engagement',
+    'Scratchpad',
+    'ScratchpadEntry',
+  ],
   'Query.thread.id': ['Thread'],
   'Query.participant.id': ['Participant'],
   'Query.scratchpad.id': ['Scratchpad'],
@@ -33,6 +53,9 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   'Timeline.events.after': ['Position'],
   'Timeline.events.before': ['Position'],
   'Subscription.timeline.after': ['Position'],
+  'Subscription.scratchpad.after': ['PadPosition'],
+  'Scratchpad.entries.after': ['EntryPosition'],
+  'Scratchpad.entries.before': ['EntryPosition'],
   'Query.threads.after': ['List:threads'],
   'Query.threads.before': ['List:threads'],
   'Query.engagements.after': ['List:engagements'],
@@ -76,11 +99,13 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     Event: [...events.map(({ id }) => id), world.opening.id],
     Engagement: [engagementId],
     Scratchpad: [scratchpadId],
-    ScratchpadEntry: [],
+    ScratchpadEntry: [world.note.id, world.lateNote.id],
     MemoryEntry: [],
     Run: [],
     Audit: [],
     Position: events.map(cursorOf),
+    PadPosition: world.padCursors,
+    EntryPosition: entryCursorsOf(world),
     'List:threads': [keysetCursor('threads', [ACTIVITY, threadId])],
     'List:engagements': [keysetCursor('engagements', [ACTIVITY, threadId])],
     'List:scratchpads': [keysetCursor('scratchpads', [CREATED, scratchpadId])],
@@ -90,11 +115,24 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
   };
 };
 
+/** Of the list's edges: its note, and the one that was written after rex was removed. */
+export const entryCursorsOf = ({ scratchpadId, note, lateNote }: World): string[] =>
+  [note, lateNote].flatMap(({ id }) => {
+    const place = readEntryId(id);
+    return place === undefined ? [] : [entryCursor(scratchpadId, place.epoch, place.seq)];
+  });
+
 /** One that never existed. */
 export const unknown = (refers: Refers): string => {
   switch (refers) {
     case 'Position':
       return timelineCursor(newId('Thread'), 3, newId('Event'));
+    case 'PadPosition':
+      return padCursor(newId('Scratchpad'), { epoch: newEpoch(), rev: 3, seq: 1, tag: '00000000' });
+    case 'EntryPosition':
+      return entryCursor(newId('Scratchpad'), newEpoch(), 1);
+    case 'ScratchpadEntry':
+      return entryId({ scratchpadId: newId('Scratchpad'), epoch: newEpoch(), seq: 1 });
     case 'List:threads':
     case 'List:engagements':
       return keysetCursor(refers.slice(5), [ACTIVITY, newId('Thread')]);
@@ -139,6 +177,8 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   handle: ({ mark }) => `${mark}-new-${++count}`,
   name: ({ mark }) => `${mark} new ${++count}`,
   content: ({ mark }) => `${mark} says`,
+  contents: ({ mark }) => [`${mark} says`, `${mark} adds`],
+  text: ({ mark }) => `${mark} writes`,
   confirmName: ({ mark }) => `${mark} company`,
   token: ({ apiKey }) => apiKey,
   threadOnly: () => true,
@@ -157,6 +197,7 @@ const GIVEN = new Set([
   'Query.engagement.threadId',
   'UpdateParticipantInput.displayName',
   'UpdateScratchpadInput.metaData',
+  'Subscription.scratchpad.scratchpadId',
 ]);
 
 /** Whether a working call gives it: what is required, what little else is needed, and who acts where somebody must. */
@@ -174,6 +215,7 @@ export const sampleOf = (leaf: Leaf, world: World): unknown => {
 const EITHER = [
   ['Query.engagement.id', 'Query.engagement.threadId'],
   ['Query.participant.id', 'Query.participant.handle'],
+  ['Subscription.scratchpad.scratchpadId', 'Subscription.scratchpad.threadId'],
 ];
 export const isEither = (one: Leaf, other: Leaf): boolean =>
   one !== other && EITHER.some((pair) => pair.includes(one.coordinate) && pair.includes(other.coordinate));

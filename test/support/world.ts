@@ -1,6 +1,7 @@
 import type { Actor } from '../../src/auth/actor.ts';
+import type { PadEntry } from '../../src/scratchpads/pad.ts';
 import type { Services } from '../../src/services.ts';
-import { timelineCursor } from '../../src/shared/cursors.ts';
+import { padCursor, timelineCursor } from '../../src/shared/cursors.ts';
 import { ID_PREFIX, idSuffix } from '../../src/shared/ids.ts';
 import type { TimelineEvent } from '../../src/timeline/events.ts';
 import { ADMIN } from './identity.ts';
@@ -39,6 +40,11 @@ export interface World {
   readonly opening: { readonly id: string };
   /** Of the thread; the later one has none. */
   readonly scratchpadId: string;
+  /** By ada, before rex was removed, and after it. */
+  readonly note: PadEntry;
+  readonly lateNote: PadEntry;
+  /** Where the log of the scratchpad stood after each of the two. */
+  readonly padCursors: readonly string[];
 }
 
 export const cursorOf = ({ threadId, seq, id }: TimelineEvent): string => timelineCursor(threadId, seq, id);
@@ -71,12 +77,19 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
       .event;
   const message = await say(ada.id, 'Is anybody here?');
   const reply = await say(scout.id, 'I am.');
+  const { pad } = await services.scratchpads.create(owner, { threadId, metaData: { note: mark } });
+  const { scratchpadId } = pad;
+  const jot = (content: string) =>
+    services.scratchpadWriting.append(owner, { scratchpadId, as: ada.id, content: `${mark} ${content}` });
+  await services.scratchpadWriting.setContent(owner, { scratchpadId, as: ada.id, text: `${mark} plan` });
+  const note = await jot('found it');
   const { event: removal } = await services.threads.changeState(
     owner,
     { threadId, participantId: rex.id },
     'REMOVED',
   );
   const late = await say(ada.id, 'Rex is gone.');
+  const lateNote = await jot('lost it');
   const { event: retraction } = await services.timeline.retract(owner, {
     messageId: message.id,
     as: ada.id,
@@ -90,7 +103,6 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     { name: 'world_opening', text: 'SELECT id FROM events WHERE thread_id = $1 AND seq = 1' },
     [threadId],
   );
-  const { pad } = await services.scratchpads.create(owner, { threadId, metaData: { note: mark } });
   return {
     mark,
     owner,
@@ -106,7 +118,10 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     removal,
     retraction,
     opening: { id: opening?.id ?? '' },
-    scratchpadId: pad.scratchpadId,
+    scratchpadId,
+    note: note.entry,
+    lateNote: lateNote.entry,
+    padCursors: [note, lateNote].map(({ position }) => padCursor(scratchpadId, position)),
   };
 };
 

@@ -48,7 +48,9 @@ const newScene = async (): Promise<World> => {
   const world = await createWorld(changer.services, `w${randomUUID().slice(0, 8)}`);
   const { owner, threadId, people } = world;
   await changer.services.threads.changeState(owner, { threadId, participantId: people.rex.id }, 'ACTIVE');
-  return world;
+  await changer.services.scratchpads.delete(owner, world);
+  const { pad } = await changer.services.scratchpads.create(owner, { threadId });
+  return { ...world, scratchpadId: pad.scratchpadId };
 };
 const change = async ({ owner, threadId, people }: World, to: MemberState): Promise<number> =>
   (await changer.services.threads.changeState(owner, { threadId, participantId: people.rex.id }, to)).event
