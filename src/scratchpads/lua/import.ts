@@ -1,5 +1,5 @@
+import { FENCE, TAG } from './parts.ts';
 import { STATE } from './state.ts';
-import { FENCE, TAG } from './write.ts';
 
 /** 1 request id, 2 thread seq, 3 the mark it settles or ''. What was laid aside does not outlive a refusal. */
 const BEFORE = `
