@@ -161,10 +161,14 @@ export interface PlaneOptions {
   readonly redis: Redis | Cluster;
   /** Sets `legacyCheckedAt` of the pad's row, if it is null. */
   markLegacyChecked(pad: PadAddress): Promise<void>;
+  /** A larger batch is sent in parts of about this size, so that no script holds up the others for long. */
+  readonly partBytes?: number;
 }
 
+const PART_BYTES = 384 * 1024;
+
 export const createPlane = (options: PlaneOptions): Plane => {
-  const writes = createPlaneWrites(options.redis);
+  const writes = createPlaneWrites(options.redis, options.partBytes ?? PART_BYTES);
   const importLegacy = createImportLegacy({ ...options, retime: writes.retime });
   /** What an earlier version left stands before whatever is written. */
   const imported = async <Outcome>(

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import { newEpoch } from '../shared/ids.ts';
 import { type RedisScript, type Reply, runScript } from '../storage/redisScripts.ts';
@@ -14,12 +15,13 @@ import {
   type TooLarge,
   type WriteKey,
 } from './pad.ts';
-import type { Plane } from './plane.ts';
+import type { AppendInput, Plane } from './plane.ts';
 import { commonMembers, contentOf, entriesOf, readResult, type WriteResult } from './records.ts';
 import { SCRIPTS } from './scripts.ts';
 
 /** No command is sent later than this after its authorisation. */
 const GRANT_MS = 10_000;
+const BUSY_MS = 2;
 
 export const isLate = (grant: Grant): boolean => performance.now() - grant.readAt > GRANT_MS;
 
@@ -30,26 +32,37 @@ export const newRequestId = (): string => newEpoch() + newEpoch();
 
 type Refusal = Gone | Fenced | TooLarge | { kind: 'KEY_REUSED' } | { kind: 'ETAG_DIFFERS'; etag: string };
 
+interface Done {
+  readonly kind: 'DONE';
+  readonly result: WriteResult | null;
+}
+
+/** Of a batch that comes in parts: another's is coming in, go on with the next part, begin again. */
+interface Unfinished {
+  readonly kind: 'BUSY' | 'MORE' | 'LOST';
+}
+
 type Verbs = Pick<
   Plane,
   'append' | 'setContent' | 'clear' | 'replayAppend' | 'replayContent' | 'raise' | 'purge' | 'retime'
 >;
 
 /** The verbs that change a pad, or tell again how one did. */
-export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
+export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Verbs => {
   const run = (script: RedisScript, pad: PadAddress, args: readonly (string | number)[]) =>
     runScript(redis, { script, keys: padKeys(pad), args });
 
+  /** Waits while a large batch of another comes in, which is a matter of milliseconds. */
   const write = async (
     script: RedisScript,
     pad: Pad,
     grant: Grant,
     key: WriteKey | null,
     own: readonly (string | number)[],
-  ): Promise<{ kind: 'DONE'; result: WriteResult | null } | Refusal> => {
-    if (isLate(grant)) return LATE;
-    const reply = await run(script, pad, [
-      newRequestId(),
+    id = newRequestId(),
+  ): Promise<Done | Unfinished | Refusal> => {
+    const args = [
+      id,
       key?.key ?? '',
       key?.hash ?? '',
       grant.threadSeq,
@@ -57,8 +70,41 @@ export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
       pad.ttlSeconds,
       padChannel(pad.scratchpadId),
       ...own,
-    ]);
-    return outcomeOf(reply);
+    ];
+    for (;;) {
+      if (isLate(grant)) return LATE;
+      const outcome = outcomeOf(await run(script, pad, args));
+      if (outcome.kind !== 'BUSY') return outcome;
+      await delay(BUSY_MS);
+    }
+  };
+
+  /** All parts under one request id; from the beginning where it was not fast enough, or the state was lost. */
+  const writeParts = async (
+    pad: Pad,
+    grant: Grant,
+    author: Author,
+    { contents, key }: AppendInput,
+    bytes: number,
+  ): Promise<Done | Refusal> => {
+    const common = commonMembers(author);
+    for (;;) {
+      const id = newRequestId();
+      let before = 0;
+      for (const part of partsOf(contents, partBytes)) {
+        const own = [
+          bytes,
+          common,
+          contents.length,
+          before,
+          ...part.map((content) => JSON.stringify(content)),
+        ];
+        const outcome = await write(SCRIPTS.append, pad, grant, key, own, id);
+        if (outcome.kind === 'LOST') break;
+        if (outcome.kind !== 'MORE') return outcome.kind === 'DONE' ? outcome : finished(outcome);
+        before += part.length;
+      }
+    }
   };
 
   const replay = async (pad: PadAddress, { key, hash }: WriteKey) =>
@@ -70,8 +116,7 @@ export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
       const bytes = sizes.reduce((sum, size) => sum + size, 0);
       const tooLarge = batchRefusal(sizes, bytes);
       if (tooLarge !== null) return tooLarge;
-      const values = contents.map((content) => JSON.stringify(content));
-      const outcome = await write(SCRIPTS.append, pad, grant, key, [bytes, commonMembers(author), ...values]);
+      const outcome = await writeParts(pad, grant, author, { contents, key }, bytes);
       if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS');
       return appended(outcome.result, pad, author, contents);
     },
@@ -83,21 +128,21 @@ export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
         commonMembers(author),
         JSON.stringify(text),
       ]);
-      return outcome.kind === 'DONE' ? contentSet(outcome.result, author, text) : outcome;
+      return outcome.kind === 'DONE' ? contentSet(outcome.result, author, text) : finished(outcome);
     },
     async clear(pad, grant, author, what): Promise<Cleared | Gone | Fenced> {
       const outcome = await write(SCRIPTS.clear, pad, grant, null, [what, author.authorId ?? '']);
       if (outcome.kind === 'DONE') return { kind: 'DONE', position: outcome.result?.position ?? NOWHERE };
-      return expected(outcome, 'ETAG_DIFFERS', 'KEY_REUSED', 'TOO_LARGE');
+      return expected(finished(outcome), 'ETAG_DIFFERS', 'KEY_REUSED', 'TOO_LARGE');
     },
     async replayAppend(pad, author, { contents, key }) {
       const outcome = await replay(pad, key);
-      if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
+      if (outcome.kind !== 'DONE') return expected(finished(outcome), 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
       return outcome.result === null ? null : appended(outcome.result, pad, author, contents);
     },
     async replayContent(pad, author, { text, key }) {
       const outcome = await replay(pad, key);
-      if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
+      if (outcome.kind !== 'DONE') return expected(finished(outcome), 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
       return outcome.result === null ? null : contentSet(outcome.result, author, text);
     },
     async raise(pad, threadSeq) {
@@ -113,7 +158,7 @@ export const createPlaneWrites = (redis: Redis | Cluster): Verbs => {
   };
 };
 
-const outcomeOf = (reply: Reply): { kind: 'DONE'; result: WriteResult | null } | Refusal => {
+const outcomeOf = (reply: Reply): Done | Unfinished | Refusal => {
   const [kind, fact] = reply as readonly string[];
   switch (kind) {
     case 'DONE':
@@ -130,10 +175,40 @@ const outcomeOf = (reply: Reply): { kind: 'DONE'; result: WriteResult | null } |
         : { kind, what: 'PAD_BYTES', limit: PAD_LIMITS.bytes };
     case 'GONE':
     case 'KEY_REUSED':
+    case 'BUSY':
+    case 'MORE':
+    case 'LOST':
       return { kind };
     default:
       throw new Error(`A script of a scratchpad answered ${JSON.stringify(reply)}.`);
   }
+};
+
+const finished = (outcome: Unfinished | Refusal): Refusal => {
+  switch (outcome.kind) {
+    case 'BUSY':
+    case 'MORE':
+    case 'LOST':
+      throw new Error(`A script answered ${outcome.kind}.`);
+    default:
+      return outcome;
+  }
+};
+
+/** So many contents at a time that one script is not long at them. */
+const partsOf = (contents: readonly string[], partBytes: number): string[][] => {
+  const parts: string[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const content of contents) {
+    // Some bytes more for what stands beside it.
+    size += content.length + 200;
+    if (size > partBytes) {
+      parts.push([]);
+      size = content.length;
+    }
+    parts.at(-1)?.push(content);
+  }
+  return parts;
 };
 
 /** Without the kinds that this verb's script never answers. */

@@ -27,6 +27,22 @@ end
 `;
 
 /**
+ * While a batch comes in parts all other writes wait; one that does not go on in time is dropped. Its parts stand in the
+ * list behind `seq`, where no script looks.
+ */
+const OPEN = `
+local function dropOpen()
+  if s.seq > s.base then redis.call('LTRIM', ENTRIES, 0, s.seq - s.base - 1) else redis.call('UNLINK', ENTRIES) end
+  redis.call('HDEL', META, 'open')
+  s.open = nil
+end
+if s.open and s.open.token ~= id then
+  if s.open.deadline > now then return {'BUSY'} end
+  dropOpen()
+end
+`;
+
+/**
  * No change of membership since a grant that bears the present mark: every raise makes another. So where the fence is
  * above it, what raised it was rolled back, and the notes above it are of changes that never were.
  */
@@ -166,4 +182,4 @@ end
 `;
 
 /** In this order: nothing of a write's own comes before the check of its key, and nothing is written before the fence. */
-export const PARTS = `${BEFORE}${FENCE}${TAG}${EXPIRE}${AFTER}`;
+export const PARTS = `${BEFORE}${OPEN}${FENCE}${TAG}${EXPIRE}${AFTER}`;

@@ -4,35 +4,57 @@ import { LIST, STATE } from './state.ts';
 
 const REFUSE = `
 local mark = fenced(grant, settles, string.sub(id, 13))
-if mark then return {'FENCED', mark} end
+if mark then
+  if s.open then dropOpen() end
+  return {'FENCED', mark}
+end
 `;
 
-/** 8 bytes of the contents, 9 the entries' common members (JSON, from author on), 10… contents (JSON strings). */
+/**
+ * 8 bytes of all contents, 9 the entries' common members (JSON, from author on), 10 how many contents there are in all,
+ * 11 how many came before, 12… contents (JSON strings). A batch too large for one call comes in parts under one request
+ * id (MORE), and is seen once the last has come; LOST where it must begin again.
+ */
 export const APPEND = `
 ${PARTS}
 ${REFUSE}
-local count = #ARGV - 9
+local total, before, count = tonumber(ARGV[10]), tonumber(ARGV[11]), #ARGV - 11
+local laid = s.open and s.open.laid or 0
+if laid ~= before then
+  -- Sent twice by the driver.
+  if laid == before + count then return {'MORE'} end
+  return {'LOST'}
+end
 local bytes = s.bytes + tonumber(ARGV[8])
-if s.seq - s.base + count > ${PAD_LIMITS.entries} then return {'TOO_LARGE', 'PAD_ENTRIES'} end
+if s.seq - s.base + total > ${PAD_LIMITS.entries} then return {'TOO_LARGE', 'PAD_ENTRIES'} end
 if bytes > ${PAD_LIMITS.bytes} then return {'TOO_LARGE', 'PAD_BYTES'} end
 begin(string.sub(id, 1, 12))
-s.last = math.max(grant, s.last)
-local tail = ',"thread_seq":' .. s.last .. ',"created_at":"' .. at .. '",' .. ARGV[9] .. ',"content":'
+if s.open then at = s.open.at end
+local thread = math.max(grant, s.last)
+local tail = ',"thread_seq":' .. thread .. ',"created_at":"' .. at .. '",' .. ARGV[9] .. ',"content":'
 local values, value = {}, nil
 for index = 1, count do
-  value = '{"seq":' .. (s.seq + index) .. ',"rev":' .. (s.rev + index) .. tail .. ARGV[9 + index] .. '}'
+  local number = before + index
+  value = '{"seq":' .. (s.seq + number) .. ',"rev":' .. (s.rev + number) .. tail .. ARGV[11 + index] .. '}'
   values[#values + 1] = value
   if #values == 200 or index == count then
     redis.call('RPUSH', ENTRIES, unpack(values))
     values = {}
   end
 end
-s.seq, s.rev = s.seq + count, s.rev + count
+if before + count < total then
+  local open = id .. ' ' .. (before + count) .. ' ' .. (now + 2000) .. ' ' .. at
+  redis.call('HSET', META, 'epoch', s.epoch, 'rev', s.rev, 'seq', s.seq, 'tag', s.tag, 'tags', s.tags, 'open', open)
+  expire(ttl, now)
+  return {'MORE'}
+end
+if s.open then redis.call('HDEL', META, 'open') end
+s.seq, s.rev, s.last = s.seq + total, s.rev + total, thread
 redis.call('HSET', META, 'epoch', s.epoch, 'rev', s.rev, 'seq', s.seq, 'bytes', bytes, 'last', s.last, 'tag', s.tag, 'tags', s.tags)
-local done = result(count)
+local done = result(total)
 remember(done)
 expire(ttl, now)
-publish('entry', count == 1 and value)
+publish('entry', total == 1 and value)
 return {'DONE', done}
 `;
 

@@ -43,7 +43,11 @@ class Follower {
 
 export const createPadWorld = (redis: Redis) => {
   const driver = resending(redis);
-  const plane: Plane = createPlane({ redis: driver.redis, markLegacyChecked: () => Promise.resolve() });
+  const plane: Plane = createPlane({
+    redis: driver.redis,
+    markLegacyChecked: () => Promise.resolve(),
+    partBytes: 12_000,
+  });
   const pad: Pad = newPad();
   const keys = keysOf(pad);
   const thread = new ModelThread();
