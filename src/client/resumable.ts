@@ -21,7 +21,7 @@ export interface ResumeOptions {
 export interface Resumable {
   subscribe(request: StreamRequest, sink: StreamSink): () => void;
   iterate(request: StreamRequest): AsyncIterableIterator<StreamResult>;
-  /** Completes every subscription and disposes of the client. */
+  /** Completes every subscription and disposes of the client. Never rejects: a connection that fails meanwhile is gone too. */
   dispose(): void | Promise<void>;
 }
 
@@ -71,10 +71,11 @@ export const resumable = <Client extends StreamClient>(
   const result: Client & Resumable = Object.assign({}, client, {
     subscribe,
     iterate: (request: StreamRequest) => iterate<StreamResult>((sink) => subscribe(request, sink)),
-    dispose() {
+    async dispose() {
       for (const dispose of [...open]) dispose();
       stopWatching();
-      return client.dispose();
+      // graphql-ws waits for the connection that it is making, and rejects with its failure.
+      await Promise.resolve(client.dispose()).catch(() => {});
     },
   });
   wrapped.add(result);

@@ -343,6 +343,17 @@ describe.each(['graphql-ws', 'graphql-sse'] as const)('a resumable %s client', (
     await client.dispose();
     await idle(server);
   });
+
+  it('is disposed of without a complaint while its connection is failing', async () => {
+    await server.stop();
+    for (let round = 0; round < 20; round++) {
+      const client = connect();
+      const follower = followLog(client);
+      await client.dispose();
+      expect(follower.isOver()).toBe(true);
+    }
+    server = await startLogServer();
+  });
 });
 
 /** Waits for the server to have noticed that everybody has gone, which it does by events that we cannot see. */
