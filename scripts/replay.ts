@@ -163,7 +163,7 @@ const watch = async (
     `${messages} messages, ${removals} removals and ${readds} re-adds of ${participants.length} participants in ${seconds.toFixed(1)} s.`,
   );
   if (contents + entries > 0)
-    console.log(`The scratchpad's body was written ${contents} times, and ${entries} entries were appended.`);
+    console.log(`The scratchpad’s body was written ${contents} times, and ${entries} entries were appended.`);
   if (report.wrong.length === 0) {
     console.log('Everybody sees exactly what happened while they were there.');
     return 0;

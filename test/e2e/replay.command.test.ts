@@ -70,6 +70,7 @@ describe('npm run replay', () => {
         { op: 'message', who: 'ada', text: 'Good morning' },
         { op: 'remove', who: 'scout' },
         { op: 'message', who: 'ada', text: 'Unheard' },
+        { op: 'entry', who: 'ada', text: 'Never seen' },
         { op: 'readd', who: 'scout' },
         { op: 'content', who: 'ada', text: 'A plan' },
         { op: 'entry', who: 'scout', text: 'A finding' },
@@ -77,7 +78,7 @@ describe('npm run replay', () => {
       ),
     );
     const { code, output, errors } = await command([path, ...there(), '--follow', 'scout', '--speed', '500']);
-    expect(errors).toContain('Operations 7/7');
+    expect(errors).toContain('Operations 8/8');
     expect(code).toBe(0);
     const shown = output.split('\n').map((line) => line.trim().replaceAll(/ {2,}/g, ' '));
     expect(shown).toContain('2 ada: Good morning');
@@ -85,10 +86,13 @@ describe('npm run replay', () => {
     expect(shown).toContain('5 · scout readded');
     expect(shown).toContain('6 scout: Back');
     expect(output).not.toContain('Unheard');
-    expect(shown).toContain('(everything) 6 100 % 3 1 0 1 6');
-    expect(shown).toContain('ada active 6 100 % 3 1 1 1 6');
-    expect(shown).toContain('scout active 5 83 % 2 2 1 1 6');
-    expect(output).toContain('2 operations on the scratchpad were skipped');
+    expect(shown).toContain('= ada writes: A plan');
+    expect(shown).toContain('+ scout notes: A finding');
+    expect(output).not.toContain('Never seen');
+    expect(shown).toContain('(everything) 6 100 % 3 1 0 1 6 2');
+    expect(shown).toContain('ada active 6 100 % 3 1 1 1 6 2');
+    expect(shown).toContain('scout active 5 83 % 2 2 1 1 6 1');
+    expect(output).toContain('The scratchpad’s body was written 1 times, and 2 entries were appended.');
     expect(output).toContain('Everybody sees exactly what happened while they were there.');
   });
 

@@ -1,9 +1,13 @@
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createApi } from '../../scripts/replay/api.ts';
 import { type Following, followThread } from '../../scripts/replay/follow.ts';
+import { followPad, type PadFollowing } from '../../scripts/replay/followPad.ts';
 import { openThread } from '../../scripts/replay/members.ts';
 import { type Operation, readRecording } from '../../scripts/replay/operations.ts';
+import { readPad } from '../../scripts/replay/pad.ts';
 import { play } from '../../scripts/replay/play.ts';
 import { startOf } from '../../scripts/replay/start.ts';
 import { readView } from '../../scripts/replay/view.ts';
@@ -42,6 +46,21 @@ const seenBy = (handle: string, record: readonly Expected[]): number[] => {
   return seen;
 };
 
+/** What one of them may read of the scratchpad: the entries from while it was there, and the body if it is there still. */
+const padSeenBy = (handle: string, operations: readonly Operation[]) => {
+  const entries: string[] = [];
+  let text = '';
+  let isThere = true;
+  for (const operation of operations) {
+    const isOwn = operation.who === handle;
+    if (operation.op === 'remove' && isOwn) isThere = false;
+    if (operation.op === 'readd' && isOwn) isThere = true;
+    if (operation.op === 'entry' && isThere) entries.push(operation.text);
+    if (operation.op === 'content') text = operation.text;
+  }
+  return { entries, text: isThere ? text : null };
+};
+
 /** Connections are opened in groups: a server bounds how many may be on their way to telling who they are. */
 const GROUP = 50;
 
@@ -58,9 +77,19 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
   const opened = await openThread({ api, apiKey, participants: recording.participants, prefix: '' });
   const after = await startOf(api, apiKey, opened.threadId);
   const following = new Map<string, Following>();
+  const followingPad = new Map<string, PadFollowing>();
   const members = [...opened.members.values()];
   for (let from = 0; from < members.length; from += GROUP) {
     const group = members.slice(from, from + GROUP).map((member) => {
+      followingPad.set(
+        member.handle,
+        followPad({
+          socketUrl: `ws://127.0.0.1:${proxy.port}/graphql`,
+          scratchpadId: opened.scratchpadId,
+          member,
+          after: opened.padStart,
+        }),
+      );
       const one = followThread({
         socketUrl: `ws://127.0.0.1:${proxy.port}/graphql`,
         threadId: opened.threadId,
@@ -93,6 +122,24 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
       expect(one.problem(), handle).toBeUndefined();
       expect(one.seqs, `${handle}, live`).toEqual(expected.get(handle));
     }
+    for (const { handle, token } of members) {
+      const expectedPad = padSeenBy(handle, recording.operations);
+      const pad = await readPad(api, token, opened.scratchpadId, 7);
+      expect(
+        pad.entries.map(({ content }) => content),
+        `${handle}, entries`,
+      ).toEqual(expectedPad.entries);
+      expect(pad.text, `${handle}, body`).toBe(expectedPad.text);
+      const live = followingPad.get(handle);
+      // The body that whoever is away had last is its own affair.
+      await live?.received(expectedPad.entries.length, expectedPad.text ?? live.text());
+      expect(live?.problem(), handle).toBeUndefined();
+      expect(
+        live?.entries.map(({ content }) => content),
+        `${handle}, entries live`,
+      ).toEqual(expectedPad.entries);
+      if (expectedPad.text !== null) expect(live?.text(), `${handle}, body live`).toBe(expectedPad.text);
+    }
     for (const { handle, token, id } of members) {
       const { events } = await readView(api, token, opened.threadId, 50);
       expect(
@@ -109,12 +156,40 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
         if (type === 'ParticipantStateChanged') expect(participantId === id).toBe(isOwn);
       }
     }
-    const retries = [...following.values()].reduce((sum, one) => sum + one.retries(), 0);
+    const retries = [...following.values(), ...followingPad.values()].reduce(
+      (sum, one) => sum + one.retries(),
+      0,
+    );
     return { record: record.length, followers: following.size, cuts, retries };
   } finally {
-    await Promise.all([...following.values()].map((one) => one.stop()));
+    await Promise.all([...following.values(), ...followingPad.values()].map((one) => one.stop()));
   }
 };
+
+/** From Who&When (Zhang, Yin et al., 2025), MIT, © 2025 Ming Yin; shortened and changed: some come and go. */
+const TEAM = [
+  '{"op":"open","participants":[{"handle":"requester","kind":"HUMAN"},{"handle":"orchestrator","kind":"AGENT"},{"handle":"websurfer","kind":"AGENT"}]}',
+  '{"op":"message","who":"requester","text":"What word was quoted from two different authors?\\n"}',
+  '{"op":"content","who":"orchestrator","text":"Initial plan:\\n\\nWe are working to address the following user request"}',
+  ...Array.from({ length: 12 }, (_, index) => [
+    `{"op":"entry","who":"orchestrator","text":"Next speaker WebSurfer (${index})"}`,
+    `{"op":"${index % 2 === 0 ? 'remove' : 'readd'}","who":"requester"}`,
+    `{"op":"entry","who":"websurfer","text":"I clicked ${index} \\u2192 «Fafnir»\\u2028📝"}`,
+    `{"op":"content","who":"orchestrator","text":"Ledger ${index}\\n${'fact '.repeat(500 * index)}"}`,
+    `{"op":"message","who":"websurfer","text":"Done with ${index}"}`,
+  ]).flat(),
+].join('\n');
+
+describe('a replayed team', () => {
+  test('has its scratchpad live and to read exactly as each was there, text byte for byte', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tp-team-'));
+    const file = join(folder, 'team.jsonl');
+    await writeFile(file, TEAM);
+    const { cuts } = await replayWithFollowers(file, 5);
+    expect(cuts).toBeGreaterThan(10);
+    await rm(folder, { recursive: true });
+  });
+});
 
 describe('a replayed channel', () => {
   test('arrives live and stands in history exactly as each was there', { timeout: 300_000 }, async () => {
