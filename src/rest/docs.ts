@@ -28,7 +28,7 @@ export const createApiDocs = (routes: readonly RestRoute[], directory = packageD
 
   const fileAt = async (path: string): Promise<{ name: string; file: ServedFile } | null> => {
     if (path === DOCUMENT) return { name: 'openapi.json', file: await ours('openapi.json') };
-    if (path === PAGE) return { name: 'index.html', file: await ours('index.html') };
+    if (path === PAGE || path === `${PAGE}/`) return { name: 'index.html', file: await ours('index.html') };
     const name = path.slice(PAGE.length + 1);
     if (name === 'start.js') return { name, file: await ours(name) };
     if (directory === null || !PACKAGE_FILES.has(name)) return null;

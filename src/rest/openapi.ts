@@ -13,7 +13,7 @@ export const openApiOf = (routes: readonly RestRoute[]): JsonObject => ({
     title: 'Threadpad',
     version: '1',
     description:
-      'Threads and scratchpads over REST: the same services as GraphQL, with the same rights. Every answer has `X-Request-Id`; every failure the stable code in `X-Error-Code`. With an API key the header `X-Act-As: part_…` makes a request act and look as one of one’s participants.',
+      'Threads and scratchpads over REST: the same services as GraphQL, with the same rights. Every answer has `X-Request-Id`; every failure the stable code in `X-Error-Code`.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   servers: [{ url: '/' }],
@@ -22,6 +22,14 @@ export const openApiOf = (routes: readonly RestRoute[]): JsonObject => ({
   paths: pathItems(routes),
   components: {
     schemas: componentSchemas(),
+    parameters: {
+      ActAs: {
+        name: 'X-Act-As',
+        in: 'header',
+        description: 'With an API key: act and look as this participant of one’s own.',
+        schema: { type: 'string' },
+      },
+    },
     securitySchemes: {
       apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
       bearer: { type: 'http', scheme: 'bearer' },
@@ -56,6 +64,7 @@ const operationOf = (route: RestRoute, path: string, index: number): JsonObject 
     ...pathParameters(path),
     ...parametersIn('query', route.query),
     ...parametersIn('header', route.headers),
+    { $ref: '#/components/parameters/ActAs' },
   ],
   ...(route.body === undefined ? {} : { requestBody: requestBody(route.body) }),
   responses: responsesOf(route),

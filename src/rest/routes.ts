@@ -1,4 +1,5 @@
 import { CONTENT_ROUTES } from './contents.ts';
+import { RECORD_ROUTES } from './record.ts';
 import type { RestRoute } from './route.ts';
 import { SCRATCHPAD_ROUTES } from './scratchpads.ts';
 import { THREAD_ROUTES } from './threads.ts';
@@ -9,5 +10,6 @@ export const ROUTES: readonly RestRoute[] = [
   ...SCRATCHPAD_ROUTES,
   ...CONTENT_ROUTES,
   ...THREAD_ROUTES,
+  ...RECORD_ROUTES,
   ...TOOL_ROUTES,
 ];

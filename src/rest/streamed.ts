@@ -40,16 +40,21 @@ export const sendStreamed = async (
   }
 };
 
+/** Milliseconds after which a client that takes nothing is let go. */
+const PATIENCE = 60_000;
+
 /** Resolves when the client has taken what was written, or has gone. */
 const drained = async (response: Exchange['response']): Promise<void> => {
   const gone = new AbortController();
   const onClose = (): void => gone.abort();
   response.once('close', onClose);
+  const timer = setTimeout(() => response.destroy(), PATIENCE);
   try {
     if (!response.destroyed) await once(response, 'drain', { signal: gone.signal });
   } catch (error) {
     if (!gone.signal.aborted) throw error;
   } finally {
+    clearTimeout(timer);
     response.off('close', onClose);
   }
 };

@@ -1,8 +1,13 @@
+import { z } from 'zod';
+import type { RestRoute } from '../../src/rest/route.ts';
 import type { Services } from '../../src/services.ts';
 import { padCursor } from '../../src/shared/cursors.ts';
+import type { Server } from './app.ts';
+import type { Caller } from './asking.ts';
+import { type RestReply, restAt } from './rest.ts';
 import { createWorld, cursorOf, type World } from './world.ts';
 
-/** A world with a scratchpad: rex saw its first entry, and nothing of what came after its removal. */
+/** A world with something in its scratchpad: rex saw its first entry, and nothing of what came after its removal. */
 export interface Place {
   readonly world: World;
   readonly padId: string;
@@ -14,10 +19,8 @@ export interface Place {
 
 export const createPlace = async (services: Services, mark: string): Promise<Place> => {
   const world = await createWorld(services, mark);
-  const { owner, threadId, people } = world;
+  const { owner, threadId, people, scratchpadId } = world;
   const { ada, rex } = people;
-  const { pad } = await services.scratchpads.create(owner, { threadId, metaData: { note: mark } });
-  const { scratchpadId } = pad;
   await services.threads.changeState(owner, { threadId, participantId: rex.id }, 'ACTIVE');
   await services.scratchpadWriting.append(owner, { scratchpadId, as: ada.id, content: `${mark} early note` });
   await services.threads.changeState(owner, { threadId, participantId: rex.id }, 'REMOVED');
@@ -39,7 +42,7 @@ export interface Sample {
 }
 
 /** A request of each route that would do its work; a route that is not here fails the tests. */
-export const SAMPLES: Readonly<Record<string, (place: Place) => Sample>> = {
+const SAMPLES: Readonly<Record<string, (place: Place) => Sample>> = {
   createThread: ({ world: { people } }) => ({
     body: { participant_ids: [people.ada.id, people.rex.id, people.lil.id] },
   }),
@@ -83,4 +86,30 @@ export const SAMPLES: Readonly<Record<string, (place: Place) => Sample>> = {
   readScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId } }),
   updateScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId, content: 'new' } }),
   appendScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId, note: 'new' } }),
+};
+
+export const sampleOf = ({ operationId }: RestRoute, place: Place): Sample => {
+  const sample = SAMPLES[operationId];
+  if (sample === undefined) throw new Error(`${operationId} is new: say in restPlaces.ts how it is called.`);
+  return sample(place);
+};
+
+/** Asks a route, at one of its paths. */
+export const callRoute = (
+  { url }: Pick<Server, 'url'>,
+  route: RestRoute,
+  { headers }: Caller,
+  { params = {}, query = {}, body }: Sample,
+  path = route.path,
+): Promise<RestReply> => {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+  const search = Object.keys(query).length === 0 ? '' : `?${new URLSearchParams(query)}`;
+  const request = restAt(new URL(url).origin);
+  return request(headers, route.method, filled + search, body === undefined ? {} : { body });
+};
+
+/** What a body or a query can name. */
+export const namesIn = (schema: z.ZodType | undefined): string[] => {
+  const inner = schema instanceof z.ZodOptional ? schema.unwrap() : schema;
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : [];
 };
