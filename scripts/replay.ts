@@ -61,7 +61,7 @@ const ownServer = async (name: string): Promise<Place> => {
 
 const runningServer = (url: string, apiKey: string | undefined): Place => {
   if (!URL.canParse(url))
-    throw new ReplayError(`--url: "${url}" is no address such as http://localhost:4000/graphql.`);
+    throw new ReplayError(`--url: "${url}" is no address such as http://127.0.0.1:4000/graphql.`);
   if (apiKey === undefined) throw new ReplayError('--url needs an API key: --key KEY, or THREADPAD_API_KEY.');
   const address = new URL(url);
   if (address.pathname === '/') address.pathname = '/graphql';
@@ -88,7 +88,9 @@ const readOptions = () => {
 };
 
 const interrupted = new Promise<'interrupted'>((resolve) => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve('interrupted'));
+  // Ctrl-C reaches npm and this process: the second one is the same wish, and must not end it halfway.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => resolve('interrupted'));
 });
 
 const main = async (): Promise<number> => {

@@ -20,12 +20,22 @@ import { log } from './shared/log.ts';
 import { openStores } from './storage/stores.ts';
 import { createEmptying } from './threads/emptying.ts';
 
+export interface Listening {
+  readonly url: string;
+  /** Where somebody begins to look around; null where that page is off. */
+  readonly graphiql: string | null;
+  /** Whether the database is the embedded one. */
+  readonly isEmbedded: boolean;
+  readonly example: Example | null;
+}
+
 export interface App {
   readonly services: Services;
-  /** Made by this start, the first one with an embedded database. */
-  readonly example: Example | null;
-  /** Resolves when requests are taken. */
-  listen(): Promise<{ readonly url: string }>;
+  /**
+   * Resolves when requests are taken. The first time with an embedded database it makes an example, after that: a start
+   * that cannot listen must not use up the key that is shown once.
+   */
+  listen(): Promise<Listening>;
   /** Refuses new work, tells readers, finishes what is under way, closes the stores. */
   close(): Promise<void>;
 }
@@ -83,15 +93,14 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     ],
     limits: limitsOf(config),
   });
-  const example = stores.embedded ? await makeExample(services) : null;
-
   return {
     services,
-    example,
     listen: async () => {
       const port = await doors.listen(config.port, config.host);
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-      return { url: `http://${host}:${port}/graphql` };
+      const url = `http://${host}:${port}/graphql`;
+      const example = stores.embedded ? await makeExample(services) : null;
+      return { url, graphiql: graphiql === null ? null : url, isEmbedded: stores.embedded, example };
     },
     close: async () => {
       await doors.drain(async (overMs) => {

@@ -7,10 +7,14 @@ const isLoopback = (host: string): boolean => ['localhost', '::1'].includes(host
 
 /** Takes requests and says where; on the first start also what there is to look at. */
 const announce = async (app: App, host: string): Promise<void> => {
-  const { url } = await app.listen();
+  const { url, graphiql, isEmbedded, example } = await app.listen();
   console.log(`Threadpad listens on ${url}`);
-  if (app.example === null) return;
-  const { apiKey, threadId } = app.example;
+  if (example === null) {
+    if (isEmbedded && graphiql !== null)
+      console.log(`Explore it in GraphiQL, with the API key of the first start: ${graphiql}`);
+    return;
+  }
+  const { apiKey, threadId } = example;
   console.log(
     `An example was made: a user, two participants and their thread. The API key, shown once: ${apiKey}`,
   );
@@ -44,6 +48,7 @@ try {
     // Also in the middle of a start: what that has begun is ended in order.
     const started = await starting.catch(() => undefined);
     await started?.close();
+    log.info('Stopped.');
     process.exit(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)

@@ -96,6 +96,28 @@ test('a port that is taken is named, and nothing is left running', async () => {
   taken.close();
 });
 
+test('a first start that finds its port taken does not use up the key that is shown once; a later one says where to look', async () => {
+  await using folder = await temporaryFolder();
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const refused = startServer({ DATA_DIR: folder.path, PORT: String(port), LOG_LEVEL: 'error' });
+  expect(await refused.ended).toBe(1);
+  taken.close();
+
+  const first = startServer({ DATA_DIR: folder.path });
+  await first.line();
+  expect(await first.line()).toMatch(/API key, shown once: \S+$/);
+  first.kill('SIGTERM');
+  expect(await first.ended).toBe(0);
+
+  const second = startServer({ DATA_DIR: folder.path });
+  const [, url = ''] = /^Threadpad listens on (http:\S+)$/.exec(await second.line()) ?? [];
+  expect(await second.line()).toBe(`Explore it in GraphiQL, with the API key of the first start: ${url}`);
+  second.kill('SIGTERM');
+  expect(await second.ended).toBe(0);
+});
+
 test('what cannot be started says why in one line', async () => {
   await using folder = await temporaryFolder();
   const failures: [Readonly<Record<string, string>>, RegExp][] = [

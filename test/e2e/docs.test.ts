@@ -81,6 +81,7 @@ const variablesFor = async (text: string, { tenant, threadId, messageId }: Place
   const known: Record<string, unknown> = {
     threadId,
     messageId,
+    userId: tenant.userId,
     ada: idOf(tenant, 'ada'),
     scout: idOf(tenant, 'scout'),
     end: thread.timeline.end,
@@ -155,7 +156,7 @@ describe.each(FILES.map((file) => ({ file })))('$file', ({ file }) => {
 /** Runs what a reader would paste, against this server. */
 const runBlock = async ({ language, text }: Block, { tenant, threadId }: Place): Promise<void> => {
   const here = new URL(server.url).host;
-  const pasted = text.replaceAll('localhost:4000', here);
+  const pasted = text.replaceAll('127.0.0.1:4000', here);
   const env = { ...process.env, KEY: tenant.apiKey, THREAD: threadId };
   const child =
     language === 'sh'

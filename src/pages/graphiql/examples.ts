@@ -23,7 +23,14 @@ export const exampleTabs = ({ key, threadId, participantIds, actAs }: Facts): Ta
   const headers = headersOf(key);
   return [
     { query: WHO_AM_I, headers },
-    { query: OPEN_THREAD, variables: json({ input: { participantIds: [first, second] } }), headers },
+    // All of them, as far as they are known: the thread of this set is found, not another one made.
+    {
+      query: OPEN_THREAD,
+      variables: json({
+        input: { participantIds: participantIds.length >= 2 ? participantIds : [first, second] },
+      }),
+      headers,
+    },
     {
       query: POST_MESSAGE,
       variables: json({ input: { threadId: thread, as: self, content: 'Hello from GraphiQL' } }),
@@ -42,7 +49,8 @@ export const exampleTabs = ({ key, threadId, participantIds, actAs }: Facts): Ta
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
 
 const WHO_AM_I = `# Whose key is this, whom can it see?
-# The key itself stands in Headers, below.
+# The key itself stands in Headers: the second
+# view below this editor, beside Variables.
 # Run with the button, or Ctrl-Enter.
 query WhoAmI {
   viewer {
@@ -73,8 +81,8 @@ mutation OpenThread($input: OpenThreadInput!) {
 `;
 
 const POST_MESSAGE = `# Says something as one of the members. With
-# FollowTimeline running in a second window,
-# it arrives there at once.
+# FollowTimeline running in a second window (this
+# page once more), it arrives there at once.
 mutation PostMessage($input: PostMessageInput!) {
   postMessage(input: $input) {
     cursor
@@ -113,8 +121,9 @@ query ReadTimeline($threadId: ID!, $last: Int!, $before: Cursor) {
 
 const FOLLOW_TIMELINE = `# Follows a thread live. When the connection
 # breaks, it goes on where it was: every event
-# once and in order. To start further back, add
-# "after" with an event's cursor to Variables.
+# once and in order. It ends when you leave this
+# tab: post from a second window. To start further
+# back, add "after" with a cursor to Variables.
 subscription FollowTimeline($threadId: ID!, $after: Cursor) {
   timeline(threadId: $threadId, after: $after) {
     cursor

@@ -56,7 +56,7 @@ const clientFor = (headers: Headers): Resumable => {
   const url = new URL(ENDPOINT);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   const client = resumable(createClient({ url: url.href, connectionParams: headers, ...steady }), {
-    longestWaitMs: 10_000,
+    longestWaitMs: 3_000,
     onRetry: (_problem, waitMs) => status.set({ kind: 'reconnecting', waitMs, received }),
     // The headers are what the user wrote: there is no other key to come back with.
     freshCredential: () => {
@@ -85,7 +85,7 @@ const follow = (request: StreamRequest, headers: Headers): AsyncIterableIterator
       error(problem) {
         view.flush();
         ended();
-        sink.error(Array.isArray(problem) ? problem : [{ message: reasonOf(problem) }]);
+        sink.error(Array.isArray(problem) ? problem : [{ message: reasonOf(problem, headers) }]);
       },
       complete() {
         view.flush();
@@ -97,9 +97,9 @@ const follow = (request: StreamRequest, headers: Headers): AsyncIterableIterator
 };
 
 /** GraphiQL shows an `Error` with its stack, and a list of errors as they are. */
-const reasonOf = (problem: unknown): string => {
-  if (!(problem instanceof CloseEvent)) return asError(problem).message;
-  return problem.code === 4403 ? 'The server refused this key.' : asError(problem).message;
+const reasonOf = (problem: unknown, headers: Headers): string => {
+  if (!(problem instanceof CloseEvent) || problem.code !== 4403) return asError(problem).message;
+  return hasKey(headers) ? 'The server refused this key.' : 'There is no key in the Headers of this tab.';
 };
 
 /**

@@ -42,7 +42,7 @@ const NOTHING: Facts = { key: null, threadId: null, participantIds: [], actAs: n
 
 const FACTS = `query Facts {
   participants(first: 2) { nodes { id } }
-  threads(first: 1) { nodes { id participants(first: 2) { participant { id } } } }
+  threads(first: 1) { nodes { id participants { participant { id } } } }
 }`;
 
 interface FactsResult {
