@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createPlane, type Plane } from '../../src/scratchpads/plane.ts';
 import {
@@ -13,6 +12,7 @@ import {
   type PadWorld,
   setContent,
   startPadWorld,
+  tappedPlane,
 } from '../support/pads.ts';
 
 let world: PadWorld;
@@ -31,25 +31,16 @@ afterAll(() => world[Symbol.asyncDispose]());
 const batch = (name: string, size = 20): string[] =>
   Array.from({ length: size }, (_, index) => `${name} ${index}`);
 
-/** A plane whose every script call is announced, by its number, before it is sent; it may throw. */
-const interrupted = (before: (call: number) => Promise<void>): Plane => {
-  const { commands } = world.redis;
-  if (!(commands instanceof Redis)) throw new Error('Not a single server.');
-  let call = 0;
-  const redis = new Proxy(commands, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name, target);
-      if (typeof member !== 'function') return member;
-      if (name !== 'evalsha') return member.bind(target);
-      return async (...args: unknown[]) => {
-        call += 1;
-        await before(call);
-        return Reflect.apply(member, target, args);
-      };
+/** Something happens before a script is sent. */
+const interrupted = (before: (call: number) => Promise<void>): Plane =>
+  tappedPlane(
+    world.redis,
+    async (send, call) => {
+      await before(call);
+      return send();
     },
-  });
-  return createPlane({ redis, markLegacyChecked: async () => undefined, partBytes: 900 });
-};
+    { partBytes: 900 },
+  );
 
 test('a batch that comes in parts is seen whole or not at all', async () => {
   const pad = newPad();

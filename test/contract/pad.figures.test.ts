@@ -100,16 +100,20 @@ test('what a batch and a content at their limits cost', async () => {
   const author = newAuthor();
   const fullBatch = Array.from({ length: 1_000 }, () => 'x'.repeat(4 * 1024));
   const wideBatch = Array.from({ length: 64 }, () => 'x'.repeat(64 * 1024));
-  const text = '"'.repeat(1024 * 1024);
+  const plain = 'x'.repeat(1024 * 1024);
+  const escaped = '"'.repeat(1024 * 1024);
+  const set = (text: string) => () =>
+    plane.setContent(pad, grantAt(1), author, { text, expectedEtag: null, key: null });
   const pad = newPad();
   await append(plane, pad, 1, 'first');
   const contents = (of: string[]) => () => plane.append(pad, grantAt(1), author, { contents: of, key: null });
   const figures = [
-    `  1,000 entries of 4 KiB: ${await cost(contents(fullBatch), 5)}`,
-    `  64 entries of 64 KiB: ${await cost(contents(wideBatch), 5)}`,
-    `  1 MiB of content: ${await cost(() => plane.setContent(pad, grantAt(1), author, { text, expectedEtag: null, key: null }), 5)}`,
+    `  a part of 1,000 entries of 4 KiB: ${await cost(contents(fullBatch), 5)}`,
+    `  a part of 64 entries of 64 KiB: ${await cost(contents(wideBatch), 5)}`,
+    `  1 MiB of content: ${await cost(set(plain), 5)}`,
+    `  1 MiB of quotation marks: ${await cost(set(escaped), 5)}`,
     `  clear: ${await cost(() => plane.clear(pad, grantAt(1), author, 'ALL'), 1)}`,
   ];
   console.log(`batches\n${figures.join('\n')}`);
-  expect(figures).toHaveLength(4);
+  expect(figures).toHaveLength(5);
 });

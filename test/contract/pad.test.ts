@@ -15,6 +15,7 @@ import {
   setContent,
   settled,
   startPadWorld,
+  tappedPlane,
 } from '../support/pads.ts';
 import { until } from '../support/until.ts';
 
@@ -347,6 +348,25 @@ test('64 concurrent writers leave every entry once, numbered without a gap', asy
   expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
   expect(new Set(contentsOf(state)).size).toBe(entries.length);
   expect(state.position.rev).toBe(entries.length + 64 * 3);
+});
+
+test('what the driver sends again acts once, whatever came in between', async () => {
+  const { plane, redis } = world;
+  const pad = newPad();
+  const resending = tappedPlane(redis, async (send) => {
+    await send();
+    await append(plane, pad, 1, 'between');
+    return send();
+  });
+  await append(plane, pad, 1, 'first');
+  const cleared = done(await resending.clear(pad, grantAt(1), newAuthor(), 'ALL'));
+  expect(cleared.position).toMatchObject({ rev: 2, seq: 1 });
+  const input = { contents: ['once'], key: null };
+  const once = done(await resending.append(pad, grantAt(1), newAuthor(), input));
+  expect(once.entries[0]).toMatchObject({ seq: 3, rev: 4 });
+  const set = { text: 'text', expectedEtag: '', key: null };
+  expect(done(await resending.setContent(pad, grantAt(1), newAuthor(), set)).content.version).toBe(1);
+  expect(contentsOf(await look(plane, pad))).toEqual(['between', 'once', 'between', 'between']);
 });
 
 test('a server that has forgotten the scripts is told them again', async () => {

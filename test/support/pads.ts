@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { padKeys } from '../../src/scratchpads/keys.ts';
 import {
   type Author,
@@ -55,6 +56,31 @@ export const newPad = (options: Partial<Pad> = {}): Pad => ({
   legacyPending: false,
   ...options,
 });
+
+/** Stands in for a script's journey: `send` is the call, the `call`th of its plane. */
+type Tap = (send: () => Promise<unknown>, call: number) => Promise<unknown>;
+
+/** A plane whose driver is tapped: something may happen before or after a script, it may be sent twice or not at all. */
+export const tappedPlane = (
+  { commands }: Pick<RedisConnections, 'commands'>,
+  tap: Tap,
+  options: Partial<PlaneOptions> = {},
+): Plane => {
+  if (!(commands instanceof Redis)) throw new Error('Not a single server.');
+  let call = 0;
+  const redis = new Proxy(commands, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      if (name !== 'evalsha') return member.bind(target);
+      return (...args: unknown[]) => {
+        call += 1;
+        return tap(async () => Reflect.apply(member, target, args), call);
+      };
+    },
+  });
+  return createPlane({ redis, markLegacyChecked: () => Promise.resolve(), ...options });
+};
 
 /** By name, as the pad's keys end. */
 export const keysOf = (pad: Pad) => {

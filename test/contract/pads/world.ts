@@ -9,29 +9,12 @@ import {
   type PadPosition,
   type WriteKey,
 } from '../../../src/scratchpads/pad.ts';
-import { createPlane, type PageWant, type Plane } from '../../../src/scratchpads/plane.ts';
+import type { PageWant } from '../../../src/scratchpads/plane.ts';
 import { inputHash } from '../../../src/shared/canonical.ts';
-import { grantAt, keysOf, newPad } from '../../support/pads.ts';
+import { grantAt, keysOf, newPad, tappedPlane } from '../../support/pads.ts';
 import { until } from '../../support/until.ts';
 import type { Action } from './history.ts';
 import { everybody, type ModelEntry, ModelPad, ModelThread } from './model.ts';
-
-/** A driver that sends each script twice while it is told to, as one does that lost a reply. */
-const resending = (redis: Redis): { redis: Redis; twice: (isTwice: boolean) => void } => {
-  let isTwice = false;
-  const proxy = new Proxy(redis, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name, target);
-      if (typeof member !== 'function') return member;
-      if (name !== 'evalsha') return member.bind(target);
-      return async (...args: unknown[]) => {
-        if (isTwice) await Reflect.apply(member, target, args);
-        return Reflect.apply(member, target, args);
-      };
-    },
-  });
-  return { redis: proxy, twice: (on) => (isTwice = on) };
-};
 
 /** A reader that folds what it is told; it never sees more than a page at once. */
 class Follower {
@@ -42,12 +25,16 @@ class Follower {
 }
 
 export const createPadWorld = (redis: Redis) => {
-  const driver = resending(redis);
-  const plane: Plane = createPlane({
-    redis: driver.redis,
-    markLegacyChecked: () => Promise.resolve(),
-    partBytes: 12_000,
-  });
+  /** As a driver does that lost a reply. */
+  let sendsTwice = false;
+  const plane = tappedPlane(
+    { commands: redis },
+    async (send) => {
+      if (sendsTwice) await send();
+      return send();
+    },
+    { partBytes: 12_000 },
+  );
   const pad: Pad = newPad();
   const keys = keysOf(pad);
   const thread = new ModelThread();
@@ -72,11 +59,11 @@ export const createPadWorld = (redis: Redis) => {
     let settles: string | null = null;
     // The statement of that moment says no.
     if (!thread.isActive(who, threadSeq)) return;
-    driver.twice(isTwice);
+    sendsTwice = isTwice;
     for (let round = 0; round < 5 && thread.isActive(who, threadSeq); round += 1) {
       const outcome = await send(grantAt(threadSeq, settles));
       if (outcome.kind !== 'FENCED') {
-        driver.twice(false);
+        sendsTwice = false;
         const isNew = done(outcome as Outcome, threadSeq);
         // No change that Redis was told of came between the grant and the write.
         if (isNew) expect(thread.hasChangeAfter(threadSeq, (seq) => !unraised.has(seq))).toBe(false);
@@ -86,7 +73,7 @@ export const createPadWorld = (redis: Redis) => {
       threadSeq = thread.head;
       if (round === 0 && between !== null) await act(between);
     }
-    driver.twice(false);
+    sendsTwice = false;
     expect(thread.isActive(who, threadSeq)).toBe(false);
   };
 
