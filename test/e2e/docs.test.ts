@@ -11,6 +11,8 @@ import { CONFIG_VARIABLES, readConfig } from '../../src/config.ts';
 import { BODY_LIMIT } from '../../src/graphql/door.ts';
 import { createSchema } from '../../src/graphql/schema.ts';
 import { WEBSOCKET_LIMITS } from '../../src/graphql/websocket.ts';
+import { VIEW_CHARACTERS } from '../../src/scratchpads/formatted.ts';
+import { PAD_LIMITS } from '../../src/scratchpads/pad.ts';
 import { ERROR_STATUS } from '../../src/shared/errors.ts';
 import { LIMITS } from '../../src/shared/input.ts';
 import { createTenant, type Server, startApp, type Tenant } from '../support/app.ts';
@@ -37,6 +39,9 @@ interface Place {
   readonly tenant: Tenant;
   readonly threadId: string;
   readonly messageId: string;
+  readonly scratchpadId: string;
+  /** A thread without a scratchpad. */
+  readonly newThreadId: string;
 }
 
 const idOf = ({ participants }: Tenant, handle: string): string => {
@@ -52,27 +57,37 @@ const ask = async <Data>(token: string, query: string, variables: Record<string,
 };
 
 const makePlace = async (): Promise<Place> => {
-  const tenant = await createTenant(server, { ada: 'HUMAN', scout: 'AGENT' });
-  const [ada, scout] = [idOf(tenant, 'ada'), idOf(tenant, 'scout')];
-  const { openThread } = await ask<{ openThread: { thread: { id: string } } }>(
+  const tenant = await createTenant(server, { ada: 'HUMAN', scout: 'AGENT', nora: 'HUMAN' });
+  const [ada, scout, nora] = [idOf(tenant, 'ada'), idOf(tenant, 'scout'), idOf(tenant, 'nora')];
+  const open = async (...ids: string[]): Promise<string> => {
+    const { openThread } = await ask<{ openThread: { thread: { id: string } } }>(
+      tenant.apiKey,
+      'mutation Open($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
+      { ids },
+    );
+    return openThread.thread.id;
+  };
+  const [threadId, newThreadId] = [await open(ada, scout), await open(ada, nora)];
+  const { createScratchpad } = await ask<{ createScratchpad: { scratchpad: { id: string } } }>(
     tenant.apiKey,
-    'mutation Open($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
-    { ids: [ada, scout] },
+    'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }',
+    { id: threadId },
   );
-  const threadId = openThread.thread.id;
+  const scratchpadId = createScratchpad.scratchpad.id;
   const { postMessage } = await ask<{ postMessage: { message: { id: string } } }>(
     tenant.apiKey,
     'mutation Post($id: ID!, $as: ID!) { postMessage(input: { threadId: $id, as: $as, content: "Hello" }) { message { id } } }',
     { id: threadId, as: ada },
   );
-  return { tenant, threadId, messageId: postMessage.message.id };
+  return { tenant, threadId, newThreadId, scratchpadId, messageId: postMessage.message.id };
 };
 
 const FOLLOW =
   'subscription ($threadId: ID!) { timeline(threadId: $threadId) { cursor event { seq } ended } }';
 
 /** A value for each variable that an example declares, by its name. */
-const variablesFor = async (text: string, { tenant, threadId, messageId }: Place) => {
+const variablesFor = async (text: string, place: Place) => {
+  const { tenant, threadId, newThreadId, scratchpadId, messageId } = place;
   const { thread } = await ask<{ thread: { timeline: { end: string } } }>(
     tenant.apiKey,
     'query End($id: ID!, $as: ID!) { thread(id: $id) { timeline(as: $as) { end } } }',
@@ -80,6 +95,9 @@ const variablesFor = async (text: string, { tenant, threadId, messageId }: Place
   );
   const known: Record<string, unknown> = {
     threadId,
+    newThreadId,
+    scratchpadId,
+    etag: '',
     messageId,
     userId: tenant.userId,
     ada: idOf(tenant, 'ada'),
@@ -235,6 +253,13 @@ describe('what the documents list', () => {
       ),
     ).toEqual({
       ...Object.fromEntries(limits.map(([name, limit]) => [NAMED[name], limit])),
+      'the body of a scratchpad': PAD_LIMITS.content,
+      'an entry of a scratchpad': PAD_LIMITS.entry,
+      'entries appended in one call': PAD_LIMITS.batchEntries,
+      'entries appended in one call, together': PAD_LIMITS.batchBytes,
+      'entries in a scratchpad': PAD_LIMITS.entries,
+      'entries in a scratchpad, together': PAD_LIMITS.bytes,
+      '`maxChars` of `formattedView`': VIEW_CHARACTERS.most,
       'a request’s body': BODY_LIMIT,
       'a WebSocket message': WEBSOCKET_LIMITS.message,
     });
