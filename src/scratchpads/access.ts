@@ -53,7 +53,7 @@ interface GrantRow {
   state: MemberState | null;
 }
 
-/** The LIMIT keeps the planner from joining whole tables: pads, heads and members are each looked up by key. */
+/** The LIMITs keep the planner from joining whole tables, or all members of a thread: each row is looked up by its key. */
 export const GRANT = statement<GrantRow>(
   'scratchpad_grant',
   `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state
@@ -68,8 +68,11 @@ export const GRANT = statement<GrantRow>(
      LIMIT 1
    ) s ON true
    JOIN thread_heads h ON h.owner_id = s.owner_id AND h.thread_id = s.thread_id
-   LEFT JOIN thread_members m ON m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = u.participant_id
-   WHERE u.participant_id IS NULL OR m.participant_id IS NOT NULL`,
+   LEFT JOIN LATERAL (
+     SELECT m.state FROM thread_members m
+     WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = u.participant_id LIMIT 1
+   ) m ON true
+   WHERE u.participant_id IS NULL OR m.state IS NOT NULL`,
 );
 
 /** Waits for whoever holds the thread's row, which a change of membership does until it is decided. */

@@ -19,6 +19,7 @@ const UPKEEP = new Set([
   'timeline_heads',
   'tickets_renew',
   'empty_deleted',
+  'scratchpad_outboxes_due',
   'SELECT 1',
 ]);
 

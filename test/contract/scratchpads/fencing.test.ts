@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PadAccess } from '../../../src/scratchpads/access.ts';
 import type { Author } from '../../../src/scratchpads/pad.ts';
 import type { ScratchpadWriting } from '../../../src/scratchpads/writing.ts';
+import { newId } from '../../../src/shared/ids.ts';
 import type { MemberState } from '../../../src/timeline/events.ts';
 import { createApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -281,4 +283,53 @@ describe('authorisation', () => {
       grant: { threadSeq: seq },
     });
   });
+
+  test('that is to be settled waits for a change that is under way, and sees what became of it', async () => {
+    for (const end of ['COMMIT', 'ROLLBACK'] as const) {
+      const scene = await newScene();
+      const { userId: ownerId, threadId, scratchpadId, people, owner } = scene;
+      const participantId = people.rex.id;
+      const { grant: before } = await grantOf(scene, participantId);
+      const holder = new pg.Client({ connectionString: db.url });
+      await holder.connect();
+      try {
+        await holder.query('BEGIN');
+        const ids = [newId('Event'), newId('Audit'), owner.credentialId];
+        await holder.query(`SELECT change_state($1, $2, NULL, $3, 'REMOVED', NULL, $4, $5, $6)`, [
+          ownerId,
+          threadId,
+          participantId,
+          ...ids,
+        ]);
+        const { padAccess } = writer.services;
+        const settled = Array.from({ length: 8 }, () =>
+          padAccess.settled({ ownerId, scratchpadId, threadId, participantId }, 'a mark'),
+        );
+        const look = padAccess.settledLook({ ownerId, threadId, viewerId: participantId });
+        // Of the nine only one waits in the database, and none of them has answered.
+        await until(async () => (await waitingIn(holder)) === 1);
+        const isOpen = await Promise.race([Promise.any([...settled, look]).then(() => false), pause(100)]);
+        expect(isOpen).toBe(true);
+        await holder.query(end);
+        const state = end === 'COMMIT' ? 'REMOVED' : 'ACTIVE';
+        const threadSeq = before.threadSeq + (end === 'COMMIT' ? 1 : 0);
+        for (const access of await Promise.all(settled))
+          expect(access).toMatchObject({ state, grant: { threadSeq, settles: 'a mark' } });
+        expect(await look).toMatchObject({ lastSeq: threadSeq, member: { state } });
+      } finally {
+        await holder.end();
+      }
+    }
+  });
 });
+
+const pause = (milliseconds: number): Promise<true> =>
+  new Promise((resolve) => setTimeout(() => resolve(true), milliseconds));
+
+const waitingIn = async (client: pg.Client): Promise<number> => {
+  const { rows } = await client.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows[0]?.count ?? -1;
+};
