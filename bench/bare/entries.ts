@@ -35,6 +35,8 @@ const append = async ({ ownerId, scratchpadId, participantId, content }: Input):
     padChannel(scratchpadId),
     Buffer.byteLength(content),
     `"author":${JSON.stringify(participantId)},"run":null,"sources":[]`,
+    1,
+    0,
     JSON.stringify(content),
   ];
   const keys = padKeys({ ownerId, scratchpadId });

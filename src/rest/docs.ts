@@ -44,7 +44,7 @@ export const createApiDocs = (routes: readonly RestRoute[], directory = packageD
       if (method !== 'GET' && method !== 'HEAD')
         return sendProblem(exchange, 405, 'BAD_REQUEST', 'Method Not Allowed', { allow: 'GET, HEAD' });
       sendFile(exchange, found.name, found.file, {
-        vary: 'Accept-Encoding',
+        vary: 'Origin, Accept-Encoding',
         'cache-control': 'no-cache',
         policy: POLICY,
       });

@@ -68,6 +68,7 @@ describe('the page to browse it', () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).not.toMatch(/unsafe|https?:|\*/);
     const html = await page.text();
+    expect(await (await fetch(`${origin}/v1/docs/`)).text()).toBe(html);
     expect(html).not.toMatch(/<script>|<style|https?:/);
     const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
     expect(files.length).toBeGreaterThan(2);
