@@ -1,5 +1,5 @@
 import { canonicalJson, type Json, sha256 } from '../shared/canonical.ts';
-import { readTimelineCursor } from '../shared/cursors.ts';
+import { readStreamCursor } from '../shared/cursors.ts';
 import { type Database, statement } from '../storage/database.ts';
 import {
   CREDENTIAL_COLUMNS,
@@ -32,7 +32,7 @@ export const operationHash = ({ query, variables, operationName }: Operation): s
     canonicalJson({ query, variables: (variables ?? {}) as Json, operationName: operationName ?? null }),
   );
 
-/** First use: $3 null. Reconnection: $3 and $4 are the thread and position of its Last-Event-ID. */
+/** First use: $3 null. Reconnection: $3 and $4 are the log and position of its Last-Event-ID. */
 const OPEN = statement<CredentialRow & { opened: number; act_as: string | null }>(
   'ticket_open',
   `UPDATE tickets t SET opened = t.opened + 1, alive_at = clock_timestamp() + ${ALIVE_AHEAD}
@@ -57,9 +57,10 @@ const BREAK = statement<never>(
   'UPDATE tickets SET alive_at = clock_timestamp() WHERE hash = $1 AND opened = $2',
 );
 
+/** Where the stream began in the log that it is in now: a scratchpad's goes on in another when its state is lost. */
 const START = statement<never>(
   'ticket_start',
-  'UPDATE tickets SET start_thread_id = $2, start_seq = $3 WHERE hash = $1 AND start_seq IS NULL',
+  'UPDATE tickets SET start_thread_id = $2, start_seq = $3 WHERE hash = $1 AND start_thread_id IS DISTINCT FROM $2',
 );
 
 export interface Tickets {
@@ -151,24 +152,23 @@ export const openTickets = ({ database, bus, log, sessions, onError }: TicketOpt
   return {
     open: async (ticket, operation, lastEventId) => {
       if (!looksLikeTicket(ticket)) throw noCredential();
-      const last = lastEventId === null ? null : readTimelineCursor(lastEventId);
+      const last = lastEventId === null ? null : readStreamCursor(lastEventId);
       if (last === undefined) throw noCredential();
       const hash = hashSecret(ticket);
       const witness = log.witness();
       try {
-        const values = [hash, operationHash(operation), last?.threadId ?? null, last?.seq ?? null];
+        const values = [hash, operationHash(operation), last?.log ?? null, last?.position ?? null];
         const [row] = await database.query(OPEN, values);
         if (row === undefined || witness.hasEnded(row.id)) throw noCredential();
         witness.saw(row);
         const { opened } = row;
-        let isStarted = lastEventId !== null;
+        let known = last?.log;
         const hooks = {
           issued: (cursor: string): Promise<void> | undefined => {
-            if (isStarted) return undefined;
-            const start = readTimelineCursor(cursor);
-            if (start === undefined) return undefined;
-            isStarted = true;
-            return write(database.query(START, [hash, start.threadId, start.seq]));
+            const start = readStreamCursor(cursor);
+            if (start === undefined || start.log === known) return undefined;
+            known = start.log;
+            return write(database.query(START, [hash, start.log, start.position]));
           },
           closed: (): void => {
             if (streams.get(hash)?.opened === opened) streams.delete(hash);

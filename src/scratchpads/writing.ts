@@ -248,7 +248,7 @@ export const createScratchpadWriting = ({
 export type ScratchpadWriting = ReturnType<typeof createScratchpadWriting>;
 
 /** The owner as such, or a member who is active. */
-export const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';
+const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';
 
 const requireEtag = (etag: string | null | undefined): string | null =>
   typeof etag === 'string' ? requireText(etag, 'expectedEtag') : null;

@@ -67,12 +67,43 @@ const PAD = /^p1 ([0-9a-z]{26}) ([\w-]{0,32}) (0|[1-9][0-9]{0,14}) (0|[1-9][0-9]
 const ENTRY = /^p2 ([0-9a-z]{26}) ([\w-]{1,32}) ([1-9][0-9]{0,14})$/;
 const NO_PAD = /^p0 ([0-9a-z]{26})$/;
 
+const readPadCursor = (cursor: string): (PadPlace & { readonly scratchpadId: string }) | undefined => {
+  const [, suffix, epoch, rev, seq, tag] = PAD.exec(decode(cursor)) ?? [];
+  if (suffix === undefined || epoch === undefined || tag === undefined) return undefined;
+  return {
+    scratchpadId: `${ID_PREFIX.Scratchpad}_${suffix}`,
+    epoch,
+    rev: Number(rev),
+    seq: Number(seq),
+    tag,
+  };
+};
+
 /** Reads a cursor to follow after. Throws `INVALID_CURSOR` for anything that is not one of this scratchpad's. */
 export const parsePadCursor = (cursor: string, scratchpadId: string, field = 'after'): PadPlace => {
-  const [, suffix, epoch, rev, seq, tag] = PAD.exec(decode(cursor)) ?? [];
-  if (suffix !== idSuffix(scratchpadId) || epoch === undefined || tag === undefined)
-    throw invalidCursor(field);
-  return { epoch, rev: Number(rev), seq: Number(seq), tag };
+  const place = readPadCursor(cursor);
+  if (place?.scratchpadId !== scratchpadId) throw invalidCursor(field);
+  const { epoch, rev, seq, tag } = place;
+  return { epoch, rev, seq, tag };
+};
+
+/** Where a stream stands: in which log, and how far. A scratchpad is another log in each epoch, and before it is made. */
+export interface StreamPosition {
+  readonly log: string;
+  readonly position: number;
+}
+
+/** Reads the cursor of whichever stream; undefined for anything else. */
+export const readStreamCursor = (cursor: string): StreamPosition | undefined => {
+  const timeline = readTimelineCursor(cursor);
+  if (timeline !== undefined) return { log: timeline.threadId, position: timeline.seq };
+  const pad = readPadCursor(cursor);
+  if (pad !== undefined)
+    return { log: `${pad.scratchpadId} ${pad.epoch}`, position: Math.min(pad.rev, MAX_SEQ) };
+  const suffix = NO_PAD.exec(decode(cursor))?.[1];
+  return suffix === undefined
+    ? undefined
+    : { log: `no scratchpad ${ID_PREFIX.Thread}_${suffix}`, position: 0 };
 };
 
 /** Reads a cursor to page entries from, of either kind. Throws `INVALID_CURSOR` as `parsePadCursor`. */

@@ -41,7 +41,7 @@ export interface Written {
   readonly scratchpad: { readonly id: string };
 }
 
-export const ENTRY = 'id seq threadSeq content cursor author { handle }';
+const ENTRY = 'id seq threadSeq content cursor author { handle }';
 export const APPEND = `mutation ($input: AppendScratchpadEntryInput!) {
   appendScratchpadEntry(input: $input) { entry { ${ENTRY} } cursor edge { cursor node { id } } } }`;
 export const APPEND_ALL = `mutation ($input: AppendScratchpadEntriesInput!) {

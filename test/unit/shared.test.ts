@@ -9,7 +9,16 @@ import {
   timelineCursor,
 } from '../../src/shared/cursors.ts';
 import { DomainError } from '../../src/shared/errors.ts';
-import { ID_PREFIX, type IdKind, isId, kindOfId, newId } from '../../src/shared/ids.ts';
+import {
+  entryId,
+  ID_PREFIX,
+  type IdKind,
+  isId,
+  kindOfId,
+  newEpoch,
+  newId,
+  readEntryId,
+} from '../../src/shared/ids.ts';
 import {
   LIMITS,
   requireBytes,
@@ -31,7 +40,12 @@ const codeOf = (act: () => unknown): string => {
 
 describe('ids', () => {
   test('say what they name, and are told apart by their prefix alone', () => {
-    for (const kind of Object.keys(ID_PREFIX) as IdKind[]) expect(kindOfId(newId(kind))).toBe(kind);
+    // An entry's id is not made at random: it says where the entry stands.
+    const kinds = (Object.keys(ID_PREFIX) as IdKind[]).filter((kind) => kind !== 'ScratchpadEntry');
+    for (const kind of kinds) expect(kindOfId(newId(kind))).toBe(kind);
+    const place = { scratchpadId: newId('Scratchpad'), epoch: newEpoch(), seq: 100_001 };
+    expect(kindOfId(entryId(place))).toBe('ScratchpadEntry');
+    expect(readEntryId(entryId(place))).toEqual(place);
     expect(isId('Thread', newId('Event'))).toBe(false);
     for (const text of [
       '',

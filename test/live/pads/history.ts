@@ -3,7 +3,8 @@ import { MEMBERS, type Member, VIEWERS, type Viewer } from './model.ts';
 
 /** What can happen to a pad, its members and whoever follows it. */
 export type Act =
-  | { readonly kind: 'append' | 'set'; readonly by: Viewer }
+  | { readonly kind: 'append'; readonly by: Viewer }
+  | { readonly kind: 'set'; readonly by: Viewer }
   | { readonly kind: 'clear'; readonly by: Viewer; readonly what: 'Content' | 'Entries' | '' }
   | { readonly kind: 'change'; readonly who: Member }
   | { readonly kind: 'post' }

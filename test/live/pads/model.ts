@@ -1,17 +1,17 @@
 import type { Name } from '../../support/padApi.ts';
 
-/** Whose eyes: a member's, or the user's. */
-export type Viewer = Name | 'owner';
 export const MEMBERS = ['ada', 'ben', 'cleo'] as const satisfies readonly Name[];
 export const VIEWERS = [...MEMBERS, 'owner'] as const;
 export type Member = (typeof MEMBERS)[number];
+/** Whose eyes: a member's, or the user's. */
+export type Viewer = (typeof VIEWERS)[number];
 
 /** A pad in a few plain lines: what is there, and what of all that ever was each viewer may have been told. */
 export class PadModel {
   entries: { readonly content: string; readonly seenBy: ReadonlySet<Viewer> }[] = [];
   text = '';
   readonly #active = new Set<Viewer>(VIEWERS);
-  readonly #mayHaveRead = new Map(VIEWERS.map((viewer) => [viewer, new Set<string>()]));
+  readonly #mayHaveRead = new Map<Viewer, Set<string>>(VIEWERS.map((viewer) => [viewer, new Set<string>()]));
 
   isActive(viewer: Viewer): boolean {
     return this.#active.has(viewer);
