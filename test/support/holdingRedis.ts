@@ -6,6 +6,8 @@ export class HoldingRedis extends Redis {
   #release: () => void = () => undefined;
   /** Scripts that wait now. */
   waiting = 0;
+  /** How long each script is under way before it is sent, in milliseconds. */
+  lateBy: (() => number) | undefined;
 
   hold(): void {
     this.#held ??= new Promise((resolve) => {
@@ -19,12 +21,17 @@ export class HoldingRedis extends Redis {
   }
 
   override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
-    if (this.#held === undefined || !command.name.startsWith('eval'))
-      return super.sendCommand(command, stream);
+    const wait = command.name.startsWith('eval') ? (this.#held ?? this.#late()) : undefined;
+    if (wait === undefined) return super.sendCommand(command, stream);
     this.waiting += 1;
-    return this.#held.then(() => {
+    return wait.then(() => {
       this.waiting -= 1;
       return super.sendCommand(command, stream);
     });
+  }
+
+  #late(): Promise<void> | undefined {
+    const { lateBy } = this;
+    return lateBy && new Promise((resolve) => setTimeout(resolve, lateBy()));
   }
 }
