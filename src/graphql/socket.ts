@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { Duplex } from 'node:stream';
 import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
 import { CloseCode } from 'graphql-ws';
 import type { WebSocket } from 'ws';
@@ -10,8 +11,10 @@ import { DomainError, rateLimited, unauthenticated, unavailable } from '../share
 import type { Accounts } from './accounts.ts';
 import type { Caller } from './caller.ts';
 import { clearedInTime } from './clearance.ts';
+import { CLOSE } from './closeCodes.ts';
 import type { ErrorMask } from './errors.ts';
 import { type Fed, Flow, type FlowLimits } from './flow.ts';
+import type { Gathering } from './gathering.ts';
 import {
   isRefused,
   isStream,
@@ -23,15 +26,6 @@ import {
 import type { PayloadStream } from './stream.ts';
 import { type Task, Tasks } from './tasks.ts';
 
-/** Close codes on which a client of ours comes back. */
-export const CLOSE = {
-  restart: 1012,
-  tryAgain: 1013,
-  credentialEnded: 4403,
-  badMessage: 4400,
-  tooBig: 1009,
-} as const;
-
 export interface SocketLimits {
   readonly subscriptions: number;
   /** Queries and mutations that have not answered yet. */
@@ -42,6 +36,7 @@ export interface SocketLimits {
 }
 
 export interface SocketDeps {
+  readonly gathering: Gathering;
   readonly operations: Operations;
   readonly mask: ErrorMask;
   readonly accounts: Accounts;
@@ -70,6 +65,7 @@ export class ClientSocket implements Fed {
   /** Told once, when everything on the socket was freed. */
   onDispose: (() => void) | null = null;
   readonly #ws: WebSocket;
+  readonly #stream: Duplex;
   readonly #deps: SocketDeps;
   /** What graphql-ws does with a message. */
   #receive: (message: string) => Promise<void> = () => Promise.resolve();
@@ -80,8 +76,10 @@ export class ClientSocket implements Fed {
   #isClosing = false;
   #isDisposed = false;
 
-  constructor(ws: WebSocket, deps: SocketDeps) {
+  /** `stream`: what `ws` writes to. */
+  constructor(ws: WebSocket, stream: Duplex, deps: SocketDeps) {
     this.#ws = ws;
+    this.#stream = stream;
     this.#deps = deps;
     this.protocol = ws.protocol;
     this.flow = new Flow(this, deps.limits.flow);
@@ -139,7 +137,10 @@ export class ClientSocket implements Fed {
   }
 
   send(data: string): Promise<void> {
-    return this.flow.send(Buffer.byteLength(data), (flushed) => this.#ws.send(data, flushed));
+    return this.flow.send(Buffer.byteLength(data), (flushed) => {
+      this.#deps.gathering.before(this.#stream);
+      this.#ws.send(data, flushed);
+    });
   }
 
   /** Says who it is. False: the socket is closing, for a reason that its close code tells. */

@@ -8,9 +8,11 @@ import type { Metrics } from '../http/metrics.ts';
 import { newRequestId } from '../http/requestId.ts';
 import { tooLarge } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
+import { CLOSE } from './closeCodes.ts';
 import { FLOW_LIMITS } from './flow.ts';
+import { createGathering } from './gathering.ts';
 import { createHeartbeat } from './heartbeat.ts';
-import { CLOSE, ClientSocket, runTask, type SocketDeps, type SocketLimits } from './socket.ts';
+import { ClientSocket, runTask, type SocketDeps, type SocketLimits } from './socket.ts';
 
 export interface WebSocketLimits extends SocketLimits {
   /** Bytes of one message. One up to twice as long fails alone, on its operation's id; a longer one closes with 1009. */
@@ -34,7 +36,7 @@ export const WEBSOCKET_LIMITS: WebSocketLimits = {
   heartbeat: 12_000,
 };
 
-export interface WebSocketDoorOptions extends Omit<SocketDeps, 'limits'> {
+export interface WebSocketDoorOptions extends Omit<SocketDeps, 'limits' | 'gathering'> {
   readonly connections: Connections;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -56,7 +58,7 @@ export interface WebSocketDoor extends UpgradeRoute {
 /** `graphql-transport-ws` on the listener's port. A bad operation ends only itself; a bad message closes the socket. */
 export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoor => {
   const { connections, metrics, log, mask, isDraining, addressOf, limits = WEBSOCKET_LIMITS } = options;
-  const deps: SocketDeps = { ...options, limits };
+  const deps: SocketDeps = { ...options, limits, gathering: createGathering() };
   const sockets = new Set<ClientSocket>();
   const heartbeat = createHeartbeat(limits.heartbeat);
   const transport = new WebSocketServer({
@@ -80,7 +82,7 @@ export const createWebSocketDoor = (options: WebSocketDoorOptions): WebSocketDoo
 
   const open = (ws: WebSocket, raw: Duplex, known: Release): void => {
     metrics.socketOpened();
-    const client = new ClientSocket(ws, deps);
+    const client = new ClientSocket(ws, raw, deps);
     const watched = { ws, client };
     const stopCounting = countGreeting(raw, limits.greeting, () =>
       client.close(CLOSE.tooBig, 'greeting too long'),
