@@ -27,7 +27,7 @@ const TIMELINE = /^t1 ([0-9a-z]{26}) (0|[1-9][0-9]{0,9}) ([0-9a-z]{6})$/;
 const MAX_SEQ = 2_147_483_647;
 
 /** Reads a timeline cursor of whichever thread; undefined for anything else. */
-export const readTimelineCursor = (cursor: string): TimelinePosition | undefined => {
+const readTimelineCursor = (cursor: string): TimelinePosition | undefined => {
   const [, suffix, digits, tag] = TIMELINE.exec(decode(cursor)) ?? [];
   const seq = Number(digits);
   if (suffix === undefined || tag === undefined || !(seq <= MAX_SEQ)) return undefined;
