@@ -1,4 +1,5 @@
 import { append } from './append.ts';
+import { deletion } from './deletion.ts';
 import { entries } from './entries.ts';
 import { explain } from './explain.ts';
 import { idle } from './idle.ts';
@@ -8,7 +9,17 @@ import { padLive } from './padLive.ts';
 import { page } from './page.ts';
 import type { Bench } from './support/bench.ts';
 
-const BENCHES: Readonly<Record<string, Bench>> = { append, entries, pad, padLive, page, live, idle, explain };
+const BENCHES: Readonly<Record<string, Bench>> = {
+  append,
+  deletion,
+  entries,
+  pad,
+  padLive,
+  page,
+  live,
+  idle,
+  explain,
+};
 
 const args = process.argv.slice(2);
 const smoke = args.includes('--smoke');
