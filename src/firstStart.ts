@@ -1,5 +1,6 @@
 import type { Actor } from './auth/actor.ts';
 import type { Services } from './services.ts';
+import { log } from './shared/log.ts';
 
 export interface Example {
   readonly apiKey: string;
@@ -22,5 +23,10 @@ export const makeExample = async (services: Services): Promise<Example | null> =
   });
   const { threadId } = await services.threads.open(owner, { participantIds: [ada.id, scout.id] });
   await services.timeline.post(owner, { threadId, as: ada.id, content: 'Hello Scout, what is new?' });
+  const { pad } = await services.scratchpads.create(owner, { threadId });
+  // Whatever is wrong with Redis: the key above is shown once, and now.
+  await services.scratchpadWriting
+    .setContent(owner, { scratchpadId: pad.scratchpadId, as: ada.id, text: 'Plan: find newer figures.' })
+    .catch((error: unknown) => log.warn({ err: error }, 'The example’s scratchpad stays empty.'));
   return { apiKey, threadId };
 };

@@ -47,5 +47,20 @@ export const openConversation = async ({ server }: Product) => {
     );
     return thread.timeline.events.nodes.map(({ id }) => id);
   };
-  return { apiKey, human, agent, threadId, quietId, say, events };
+  /** The long thread's scratchpad, made now; and somebody who adds to it. */
+  const share = async (): Promise<(content: string) => Promise<unknown>> => {
+    const { createScratchpad } = await ask<{ createScratchpad: { scratchpad: { id: string } } }>(
+      apiKey,
+      'mutation ($threadId: ID!) { createScratchpad(input: { threadId: $threadId }) { scratchpad { id } } }',
+      { threadId },
+    );
+    const scratchpadId = createScratchpad.scratchpad.id;
+    return (content) =>
+      ask(
+        agent.token,
+        'mutation ($scratchpadId: ID!, $content: String!) { appendScratchpadEntry(input: { scratchpadId: $scratchpadId, content: $content }) { cursor } }',
+        { scratchpadId, content },
+      );
+  };
+  return { apiKey, human, agent, threadId, quietId, say, share, events };
 };

@@ -130,6 +130,30 @@ if (BROWSER !== undefined) {
       await page.context().close();
     });
 
+    it('has a scratchpad’s examples filled in, runs them, and follows it through a lost connection', async () => {
+      const { apiKey, threadId, human, share } = await openConversation(product);
+      const add = await share();
+      const { page, wrong } = await openPage();
+      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
+      await tab(page, 'AppendFinding');
+      await run(page);
+      await shows(page, 'A finding from GraphiQL');
+      await tab(page, 'ReadScratchpad');
+      await run(page);
+      await shows(page, 'RESEARCH SCRATCHPAD');
+      await tab(page, 'FollowScratchpad');
+      await run(page);
+      await page.getByRole('status').getByText('Live').waitFor();
+      await add('Before the line was cut');
+      await shows(page, 'Before the line was cut');
+      product.cut();
+      await add('While nobody listened');
+      await shows(page, 'While nobody listened');
+      await page.getByRole('status').getByText('2 received').waitFor();
+      expect(wrong.filter((text) => !/WebSocket connection|ERR_CONNECTION_RESET/.test(text))).toEqual([]);
+      await page.context().close();
+    });
+
     it('remembers its tabs and the key, and no key stays in the address', async () => {
       const { apiKey, threadId } = await openConversation(product);
       const { page } = await openPage();

@@ -2,6 +2,7 @@
 export interface Facts {
   readonly key: string | null;
   readonly threadId: string | null;
+  readonly scratchpadId: string | null;
   readonly participantIds: readonly string[];
   readonly actAs: string | null;
 }
@@ -16,7 +17,7 @@ export const headersOf = (key: string | null, more: Record<string, string> = {})
   json({ Authorization: `Bearer ${key ?? ''}`, ...more });
 
 /** The tour: who one is, a thread, a message in it, what stands in it, what comes, and another's view of it. */
-export const exampleTabs = ({ key, threadId, participantIds, actAs }: Facts): Tab[] => {
+export const exampleTabs = ({ key, threadId, scratchpadId, participantIds, actAs }: Facts): Tab[] => {
   const thread = threadId ?? 'thread_…';
   const [first = 'part_…', second = 'part_…'] = participantIds;
   const self = actAs ?? first;
@@ -38,6 +39,15 @@ export const exampleTabs = ({ key, threadId, participantIds, actAs }: Facts): Ta
     },
     { query: READ_TIMELINE, variables: json({ threadId: thread, last: 20 }), headers },
     { query: FOLLOW_TIMELINE, variables: json({ threadId: thread }), headers },
+    { query: READ_SCRATCHPAD, variables: json({ threadId: thread }), headers },
+    {
+      query: APPEND_FINDING,
+      variables: json({
+        input: { scratchpadId: scratchpadId ?? 'sp_…', as: self, content: 'A finding from GraphiQL' },
+      }),
+      headers,
+    },
+    { query: FOLLOW_SCRATCHPAD, variables: json({ threadId: thread }), headers },
     {
       query: AS_PARTICIPANT,
       variables: json({ threadId: thread }),
@@ -135,6 +145,53 @@ subscription FollowTimeline($threadId: ID!, $after: Cursor) {
       ... on ParticipantStateChanged { transition participant { displayName } }
       ... on Retraction { message { id } reason }
       ... on SystemEvent { kind }
+    }
+    ended
+  }
+}
+`;
+
+const READ_SCRATCHPAD = `# The thread's shared working memory: a body that
+# is rewritten, and findings that are added.
+query ReadScratchpad($threadId: ID!) {
+  thread(id: $threadId) {
+    scratchpad {
+      id
+      content { text version updatedBy { displayName } }
+      entries(last: 20) {
+        nodes { seq content author { displayName } }
+        pageInfo { hasPreviousPage startCursor }
+      }
+      formattedView
+    }
+  }
+}
+`;
+
+const APPEND_FINDING = `# Adds a finding. However many append at once,
+# each has its place in the list. Where the thread
+# has no scratchpad yet, createScratchpad makes it.
+mutation AppendFinding($input: AppendScratchpadEntryInput!) {
+  appendScratchpadEntry(input: $input) {
+    cursor
+    entry { seq content author { displayName } }
+  }
+}
+`;
+
+const FOLLOW_SCRATCHPAD = `# Follows the thread's scratchpad live, and goes on
+# where it was after a lost connection. It waits for
+# one that is not there yet.
+subscription FollowScratchpad($threadId: ID!, $after: Cursor) {
+  scratchpad(threadId: $threadId, after: $after) {
+    cursor
+    change {
+      __typename
+      ... on EntryAppended { entry { seq content author { displayName } } }
+      ... on ContentUpdated { content { text version updatedBy { displayName } } }
+      ... on ContentCleared { actor { displayName } }
+      ... on EntriesCleared { actor { displayName } }
+      ... on ScratchpadReset { scratchpad { formattedView } }
     }
     ended
   }

@@ -38,11 +38,11 @@ export const headersIn = (text: string): Readonly<Record<string, string>> => {
   }
 };
 
-const NOTHING: Facts = { key: null, threadId: null, participantIds: [], actAs: null };
+const NOTHING: Facts = { key: null, threadId: null, scratchpadId: null, participantIds: [], actAs: null };
 
 const FACTS = `query Facts {
   participants(first: 2) { nodes { id } }
-  threads(first: 1) { nodes { id participants { participant { id } } } }
+  threads(first: 1) { nodes { id scratchpad { id } participants { participant { id } } } }
 }`;
 
 interface FactsResult {
@@ -50,6 +50,7 @@ interface FactsResult {
   readonly threads?: {
     readonly nodes: readonly {
       readonly id: string;
+      readonly scratchpad: { readonly id: string } | null;
       readonly participants: readonly { readonly participant: { readonly id: string } }[];
     }[];
   } | null;
@@ -66,6 +67,7 @@ const factsFor = async ({ key, actAs, threadId }: Visit): Promise<Facts> => {
   return {
     key,
     threadId: threadId ?? thread?.id ?? null,
+    scratchpadId: threadId === null || threadId === thread?.id ? (thread?.scratchpad?.id ?? null) : null,
     participantIds,
     actAs: actAs ?? participantIds[0] ?? null,
   };
