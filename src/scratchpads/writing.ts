@@ -207,7 +207,7 @@ export const createScratchpadWriting = ({
         text,
         sourceIds,
       });
-      const change = { text, expectedEtag: requireEtag(input.expectedEtag) };
+      const change = { text, expectedEtag: input.expectedEtag ?? null };
       const replay = ({ pad }: PadAccess) =>
         key === null ? Promise.resolve(null) : plane.replayContent(pad, author, { ...change, key });
       const { access: granted, outcome } = await write<ContentSet | EtagDiffers | TooLarge | KeyReused>(
@@ -221,12 +221,15 @@ export const createScratchpadWriting = ({
           ),
         replay,
       );
-      if (outcome.kind === 'ETAG_DIFFERS')
+      if (outcome.kind === 'ETAG_DIFFERS') {
+        // Not before: a condition is no part of what an idempotency key stands for.
+        requireText(input.expectedEtag ?? '', 'expectedEtag');
         throw new DomainError(
           'VERSION_CONFLICT',
           'The content has been changed. Read it again, and write with its etag.',
           { currentEtag: outcome.etag, field: 'expectedEtag' },
         );
+      }
       if (outcome.kind !== 'DONE') throw refusal(outcome, field);
       return { ...resultOf(granted, outcome.position), content: outcome.content };
     },
@@ -249,9 +252,6 @@ export type ScratchpadWriting = ReturnType<typeof createScratchpadWriting>;
 
 /** The owner as such, or a member who is active. */
 const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';
-
-const requireEtag = (etag: string | null | undefined): string | null =>
-  typeof etag === 'string' ? requireText(etag, 'expectedEtag') : null;
 
 const notActive = (): DomainError =>
   new DomainError(

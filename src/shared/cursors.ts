@@ -26,8 +26,11 @@ export const timelineCursor = (threadId: string, seq: number, eventId: string | 
 const TIMELINE = /^t1 ([0-9a-z]{26}) (0|[1-9][0-9]{0,9}) ([0-9a-z]{6})$/;
 const MAX_SEQ = 2_147_483_647;
 
+/** A position that no thread ever reaches. */
+export const NOWHERE = { seq: MAX_SEQ, tag: '' } as const;
+
 /** Reads a timeline cursor of whichever thread; undefined for anything else. */
-const readTimelineCursor = (cursor: string): TimelinePosition | undefined => {
+export const readTimelineCursor = (cursor: string): TimelinePosition | undefined => {
   const [, suffix, digits, tag] = TIMELINE.exec(decode(cursor)) ?? [];
   const seq = Number(digits);
   if (suffix === undefined || tag === undefined || !(seq <= MAX_SEQ)) return undefined;

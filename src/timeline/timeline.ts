@@ -1,7 +1,7 @@
 import { actingParticipant, requireTenant } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
 import { inputHash, type Json } from '../shared/canonical.ts';
-import { parseTimelineCursor } from '../shared/cursors.ts';
+import { NOWHERE, parseTimelineCursor, readTimelineCursor } from '../shared/cursors.ts';
 import { badInput, notFound } from '../shared/errors.ts';
 import { isId, newId } from '../shared/ids.ts';
 import {
@@ -91,8 +91,8 @@ export const createTimeline = ({
     const mentionIds = requireIds(input.mentionIds, 'mentionIds', LIMITS.mentions);
     const sourceIds = requireIds(input.sourceIds, 'sourceIds', LIMITS.sources);
     const key = requireIdempotencyKey(input.idempotencyKey);
-    const condition = position(input.threadId, input.ifNothingAfter, 'ifNothingAfter');
-    const upTo = position(input.threadId, input.acknowledgeUpTo, 'acknowledgeUpTo');
+    const condition = conditionAt(input.threadId, input.ifNothingAfter);
+    const upTo = conditionAt(input.threadId, input.acknowledgeUpTo);
     const hash =
       key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
     const id = newId('Event');
@@ -175,8 +175,15 @@ export const requireThreadId = (threadId: string): void => {
   if (!isId('Thread', threadId)) throw notFound('Thread');
 };
 
-const position = (threadId: string, cursor: string | null | undefined, field: string) =>
-  cursor === null || cursor === undefined ? null : parseTimelineCursor(cursor, threadId, field);
+/**
+ * Where a condition stands. What is no cursor of this thread's is refused by the database, as a position beyond the end:
+ * conditions are looked at only where the idempotency key has no first result.
+ */
+const conditionAt = (threadId: string, cursor: string | null | undefined) => {
+  if (cursor === null || cursor === undefined) return null;
+  const position = readTimelineCursor(cursor);
+  return position?.threadId === threadId ? position : NOWHERE;
+};
 
 const requireIds = (ids: readonly string[] | null | undefined, field: string, limit: number): string[] => {
   const distinct = [...new Set(ids ?? [])];

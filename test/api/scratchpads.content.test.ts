@@ -334,6 +334,8 @@ test('a retry with the same key acts once, also many at a time', async () => {
   const one = await world.setContent(world.token('ada'), 'x', { ...key, expectedEtag: '' });
   const again = await world.setContent(world.token('ada'), 'x', { ...key, expectedEtag: one.content.etag });
   expect(again.content).toEqual(one.content);
+  const odd = await world.setContent(world.token('ada'), 'x', { ...key, expectedEtag: '\u0000' });
+  expect(odd.content).toEqual(one.content);
 });
 
 describe('what cannot be', () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { timelineCursor } from '../../src/shared/cursors.ts';
 import { newId } from '../../src/shared/ids.ts';
 import { createLanes } from '../../src/shared/lanes.ts';
 import { createThreads } from '../../src/threads/threads.ts';
@@ -38,6 +39,28 @@ const announce: Announce = {
 };
 
 describe('a first result', () => {
+  test('of postMessage comes again whatever the conditions say by then', async () => {
+    const { timeline } = api.services;
+    const post = (given: { idempotencyKey: string; ifNothingAfter?: string; acknowledgeUpTo?: string }) =>
+      timeline.post(world.owner, {
+        threadId: world.threadId,
+        as: world.people.ada.id,
+        content: 'Once.',
+        ...given,
+      });
+    const idempotencyKey = randomUUID();
+    const { event } = await post({ idempotencyKey });
+    const elsewhere = timelineCursor(newId('Thread'), 1, newId('Event'));
+    for (const cursor of ['zz', '', elsewhere, timelineCursor(world.threadId, 1, newId('Event'))])
+      for (const condition of ['ifNothingAfter', 'acknowledgeUpTo']) {
+        expect((await post({ idempotencyKey, [condition]: cursor })).event).toEqual(event);
+        await expect(post({ idempotencyKey: randomUUID(), [condition]: cursor })).rejects.toMatchObject({
+          code: 'INVALID_CURSOR',
+          facts: { field: condition },
+        });
+      }
+  });
+
   test('of openThread ends with its thread, also while that is still to be emptied', async () => {
     const threads = createThreads({
       database: db.database,
