@@ -67,6 +67,8 @@ export const unavailable = factory('UNAVAILABLE');
 export const rateLimited = factory('RATE_LIMITED');
 export const tooLarge = (field: string, limit: number): DomainError =>
   new DomainError('PAYLOAD_TOO_LARGE', `${field} is larger than ${limit} bytes.`, { field, limit });
+export const tooLong = (field: string, limit: number): DomainError =>
+  new DomainError('PAYLOAD_TOO_LARGE', `${field} has more than ${limit} characters.`, { field, limit });
 export const invalidCursor = (field = 'after'): DomainError =>
   new DomainError('INVALID_CURSOR', 'This cursor does not belong to this log, or lies beyond its end.', {
     field,

@@ -1,5 +1,5 @@
 import { canonicalJson, type Json } from './canonical.ts';
-import { badInput, tooLarge } from './errors.ts';
+import { badInput, tooLarge, tooLong } from './errors.ts';
 
 /** Sizes are UTF-8 bytes of the decoded text, or of a JSON value's canonical form. */
 export const LIMITS = {
@@ -54,7 +54,7 @@ export const requireCharacters = (
 ): string => {
   requireText(text, field);
   if (!empty && text.trim() === '') throw badInput(`${field} must not be empty.`, { field });
-  if (text.length > limit && [...text].length > limit) throw tooLarge(field, limit);
+  if (text.length > limit && [...text].length > limit) throw tooLong(field, limit);
   return text;
 };
 
