@@ -9,6 +9,7 @@ import { createSchema } from './graphql/schema.ts';
 import { WEBSOCKET_LIMITS } from './graphql/websocket.ts';
 import { createGraphiqlPage } from './http/graphiql.ts';
 import { createMetrics } from './http/metrics.ts';
+import { OUTGOING_LIMITS } from './http/outgoing.ts';
 import { createHub } from './live/hub.ts';
 import { createRedisBus } from './live/redisBus.ts';
 import { createApiDocs } from './rest/docs.ts';
@@ -118,7 +119,14 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
 };
 
 const limitsOf = ({ limits, shutdownSeconds }: Config): Partial<DoorLimits> => ({
-  operation: { ...OPERATION_LIMITS, depth: limits.queryDepth, cost: limits.queryCost },
+  operation: {
+    ...OPERATION_LIMITS,
+    nesting: Math.max(OPERATION_LIMITS.nesting, limits.queryDepth + 100),
+    depth: limits.queryDepth,
+    cost: limits.queryCost,
+    answer: limits.answerBytes,
+  },
+  outgoing: { ...OUTGOING_LIMITS, answer: limits.answerBytes },
   webSocket: { ...WEBSOCKET_LIMITS, subscriptions: limits.subscriptionsPerSocket },
   connections: {
     perCredential: limits.socketsPerCredential,

@@ -84,6 +84,7 @@ const environment = z.object({
   MAX_UNINITIALISED_SOCKETS_PER_ADDRESS: whole(1, 1_000_000).default(100),
   MAX_QUERY_DEPTH: whole(1, 1_000).default(12),
   MAX_QUERY_COST: whole(1, 1_000_000_000).default(50_000),
+  MAX_ANSWER_BYTES: whole(65_536, 268_435_456).default(67_108_864),
   SHUTDOWN_SECONDS: whole(1, 3_600).default(10),
 });
 
@@ -122,6 +123,8 @@ export interface Config {
     readonly uninitialisedSocketsPerAddress: number;
     readonly queryDepth: number;
     readonly queryCost: number;
+    /** Of one answer, or one payload of a subscription. */
+    readonly answerBytes: number;
   };
   /** From SIGTERM to the end, at most. */
   readonly shutdownSeconds: number;
@@ -164,6 +167,7 @@ export const readConfig = (variables: Readonly<Record<string, string | undefined
       uninitialisedSocketsPerAddress: values.MAX_UNINITIALISED_SOCKETS_PER_ADDRESS,
       queryDepth: values.MAX_QUERY_DEPTH,
       queryCost: values.MAX_QUERY_COST,
+      answerBytes: values.MAX_ANSWER_BYTES,
     }),
     shutdownSeconds: values.SHUTDOWN_SECONDS,
   });

@@ -7,6 +7,7 @@ import type { Exchange, Route } from '../http/exchange.ts';
 import { healthRoutes, type Readiness } from '../http/health.ts';
 import { createListener } from '../http/listener.ts';
 import type { Metrics } from '../http/metrics.ts';
+import type { OutgoingLimits } from '../http/outgoing.ts';
 import type { Logger } from '../shared/log.ts';
 import { createAccounts } from './accounts.ts';
 import type { CreateContext } from './caller.ts';
@@ -45,6 +46,7 @@ export interface DoorLimits {
   /** Bytes of a request's body. */
   readonly body: number;
   readonly drain: DrainTimes;
+  readonly outgoing: OutgoingLimits;
 }
 
 /** Milliseconds. */
@@ -113,6 +115,7 @@ export const createDoors = (options: DoorsOptions): Doors => {
     upgrades: [sockets],
     allowedOrigins: options.allowedOrigins,
     log,
+    outgoing: limits.outgoing,
   });
 
   const closed = (): Promise<void> =>

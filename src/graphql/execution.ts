@@ -14,6 +14,7 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { noCredential } from '../auth/presented.ts';
+import { bounded } from './answers.ts';
 import { type Caller, type CreateContext, isKnown, type KnownCaller } from './caller.ts';
 import { costOf } from './cost.ts';
 import { type ErrorMask, requestError, unknownOperation } from './errors.ts';
@@ -85,7 +86,13 @@ export const useExecution = (deps: ExecutionDeps): Plugin => {
   const run = (args: ExecutionArgs): ReturnType<typeof execute> => {
     const known = prepared(args);
     if ('refused' in known) return known.refused;
-    return execute({ ...args, contextValue: isKnown(known.caller) ? createContext(known.caller) : {} });
+    const result = execute({
+      ...args,
+      contextValue: isKnown(known.caller) ? createContext(known.caller) : {},
+    });
+    return isPromise(result)
+      ? result.then((settled) => bounded(settled, limits.answer))
+      : bounded(result, limits.answer);
   };
 
   const open = async (args: ExecutionArgs): Promise<ExecutionResult | PayloadStream> => {
@@ -125,6 +132,9 @@ export const useExecution = (deps: ExecutionDeps): Plugin => {
     },
   };
 };
+
+const isPromise = (result: ReturnType<typeof execute>): result is Promise<ExecutionResult> =>
+  'then' in result && typeof result.then === 'function';
 
 const readsOnlySchema = (document: DocumentNode, root: SelectionSetNode, seen = new Set<string>()): boolean =>
   root.selections.every((node) => {

@@ -7,23 +7,30 @@ import {
   type SelectionSetNode,
   type ValidationContext,
 } from 'graphql';
+import { OUTGOING_LIMITS } from '../http/outgoing.ts';
 
 /** What one operation may ask for, checked before anything of it runs, alike on every transport. */
 export interface OperationLimits {
   readonly tokens: number;
+  /** Of braces, brackets and parentheses in each other: what is read by going deeper must not go without end. */
+  readonly nesting: number;
   readonly depth: number;
   readonly aliases: number;
   readonly directives: number;
   /** See `costOf`. */
   readonly cost: number;
+  /** Bytes of one answer, or of one payload of a subscription. */
+  readonly answer: number;
 }
 
 export const OPERATION_LIMITS: OperationLimits = {
   tokens: 5_000,
+  nesting: 200,
   depth: 12,
   aliases: 100,
   directives: 50,
   cost: 50_000,
+  answer: OUTGOING_LIMITS.answer,
 };
 
 export const tooExpensive = (message: string, facts: Readonly<Record<string, number>>): GraphQLError =>

@@ -1,9 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import { bounded } from './answers.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 import type { Flow } from './flow.ts';
 import { lackOf } from './lack.ts';
+import type { OperationLimits } from './limits.ts';
 
 /** What a subscription's source yields: the root field's object. */
 interface Delivery {
@@ -31,6 +33,7 @@ const OVER: IteratorReturnResult<undefined> = { done: true, value: undefined };
 export interface StreamDeps {
   readonly createContext: CreateContext;
   readonly mask: ErrorMask;
+  readonly limits: Pick<OperationLimits, 'answer'>;
 }
 
 /**
@@ -145,7 +148,7 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
    * ends before all could be read. Throws what came again at each attempt.
    */
   async #execute(event: unknown, isLast: boolean): Promise<Payload | null> {
-    const { createContext, mask } = this.#deps;
+    const { createContext, mask, limits } = this.#deps;
     const { cursor, threadId } = deliveryOf(event);
     const hasPosition = typeof cursor === 'string';
     let pause: number = RETRY.first;
@@ -156,7 +159,7 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
       if (lack?.kind === 'GONE') return null;
       const isTriedOut = attempt >= ATTEMPTS && lack?.kind !== 'AWAY';
       if (lack === null || isLast || (isTriedOut && !(lack.kind === 'BROKEN' && hasPosition))) {
-        const masked = mask.result(result, this.#caller.requestId);
+        const masked = mask.result(bounded(result, limits.answer), this.#caller.requestId);
         return hasPosition ? { ...masked, extensions: { cursor } } : masked;
       }
       if (this.#isEnding()) return null;

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Outgoing } from './outgoing.ts';
 
 /** One HTTP request and the response to it. */
 export interface Exchange {
@@ -9,6 +10,7 @@ export interface Exchange {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly requestId: string;
+  readonly outgoing: Outgoing;
 }
 
 export interface Route {
@@ -19,9 +21,12 @@ export interface Route {
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** Answers once; does nothing where an answer has begun or nobody is left to read it. */
+/**
+ * Answers once; does nothing where an answer has begun or nobody is left to read it. Who does not read is let go. Throws
+ * `RATE_LIMITED` or `UNAVAILABLE`, with nothing said yet, where a large answer would have to wait beside too much else.
+ */
 export const send = (
-  { request, response, method }: Exchange,
+  { request, response, method, outgoing }: Exchange,
   status: number,
   headers: Headers,
   body: string | Buffer,
@@ -30,15 +35,20 @@ export const send = (
   // A body that nobody will read is not waited for.
   const rest: Headers =
     request.complete || method === 'GET' || method === 'HEAD' ? {} : { connection: 'close' };
-  const length: Headers = status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+  const bytes = Buffer.byteLength(body);
+  outgoing.begin(request, response, bytes);
+  const length: Headers = status === 204 ? {} : { 'content-length': String(bytes) };
   response.writeHead(status, { ...headers, ...rest, ...length });
   response.end(method === 'HEAD' || status === 204 ? undefined : body);
 };
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export const sendJson = (exchange: Exchange, status: number, body: unknown, headers: Headers = {}): void =>
+/** As `send`; throws `QUERY_TOO_EXPENSIVE` for what is larger than an answer may be, before it is made a text. */
+export const sendJson = (exchange: Exchange, status: number, body: unknown, headers: Headers = {}): void => {
+  exchange.outgoing.requireFitting(body);
   send(exchange, status, { 'content-type': JSON_TYPE, ...headers }, JSON.stringify(body));
+};
 
 /** What routes outside GraphQL answer for a failure; the stable code travels beside it. */
 export const sendProblem = (

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { giveUpAfter, OUTGOING_LIMITS } from './outgoing.ts';
 
 export interface ServedFile {
   readonly plain: Buffer;
@@ -46,6 +47,8 @@ export const sendFile = (
 ): void => {
   const takesGzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
   const body = takesGzip && zipped !== null ? zipped : plain;
+  // The files are held once, for all: what waits to be read costs a connection and little else.
+  giveUpAfter(response, OUTGOING_LIMITS.patience);
   response.writeHead(200, {
     'content-type': TYPES[extname(name)] ?? 'application/octet-stream',
     'content-length': body.length,

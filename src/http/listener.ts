@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { DomainError, ERROR_STATUS } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { RequestGone } from './body.ts';
 import { allowOrigin, createOrigins, isPreflight, type Origins, PREFLIGHT_HEADERS } from './cors.ts';
 import { type Exchange, type Route, send, sendProblem } from './exchange.ts';
+import { createOutgoing, type Outgoing, type OutgoingLimits } from './outgoing.ts';
 import { requestIdOf } from './requestId.ts';
 
 export interface UpgradeRoute {
@@ -17,13 +19,21 @@ export interface ListenerOptions {
   /** `ALLOWED_ORIGINS`. */
   readonly allowedOrigins: readonly string[];
   readonly log: Logger;
+  readonly outgoing?: OutgoingLimits | undefined;
 }
 
 /** Times in milliseconds: a client that dawdles over its request is cut off; idle connections are kept for proxies. */
 const TIMES = { headers: 10_000, request: 60_000, keepAlive: 65_000, check: 2_000 } as const;
 
 /** The one HTTP server. It knows routes and origins, nothing of what is served. */
-export const createListener = ({ routes, upgrades, allowedOrigins, log }: ListenerOptions): Server => {
+export const createListener = ({
+  routes,
+  upgrades,
+  allowedOrigins,
+  log,
+  outgoing: limits,
+}: ListenerOptions): Server => {
+  const outgoing = createOutgoing(limits);
   const origins = createOrigins(allowedOrigins);
 
   const serve = async (exchange: Exchange): Promise<void> => {
@@ -37,13 +47,17 @@ export const createListener = ({ routes, upgrades, allowedOrigins, log }: Listen
     response.setHeader('x-request-id', requestId);
     response.setHeader('x-content-type-options', 'nosniff');
     allowOrigin(origins, request, response);
-    const exchange = exchangeOf(request, response, requestId);
+    const exchange = exchangeOf(request, response, requestId, outgoing);
     try {
       if (isPreflight(request)) preflight(exchange, origins);
       else await serve(exchange);
     } catch (error) {
       if (error instanceof RequestGone) {
         response.destroy();
+        return;
+      }
+      if (error instanceof DomainError && !response.headersSent) {
+        sendProblem(exchange, ERROR_STATUS[error.code], error.code, error.message);
         return;
       }
       log.error({ err: error, requestId, path: exchange.path }, 'unexpected error');
@@ -58,6 +72,8 @@ export const createListener = ({ routes, upgrades, allowedOrigins, log }: Listen
     requestTimeout: TIMES.request,
     keepAliveTimeout: TIMES.keepAlive,
     connectionsCheckingInterval: TIMES.check,
+    // Else a second Authorization would be dropped unseen: joined, the two are no credential.
+    joinDuplicateHeaders: true,
   });
   server.on('request', (request, response) => {
     // A server that has stopped listening lets no connection linger for another request.
@@ -76,7 +92,12 @@ export const createListener = ({ routes, upgrades, allowedOrigins, log }: Listen
   return server;
 };
 
-const exchangeOf = (request: IncomingMessage, response: ServerResponse, requestId: string): Exchange => {
+const exchangeOf = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+  outgoing: Outgoing,
+): Exchange => {
   const { path, search } = splitUrl(request.url);
   let query: URLSearchParams | undefined;
   return {
@@ -89,6 +110,7 @@ const exchangeOf = (request: IncomingMessage, response: ServerResponse, requestI
       return query;
     },
     requestId,
+    outgoing,
   };
 };
 

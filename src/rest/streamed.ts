@@ -9,7 +9,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
  * not be ended as if it were whole.
  */
 export const sendStreamed = async (
-  { response, method }: Exchange,
+  { request, response, method, outgoing }: Exchange,
   pages: AsyncIterable<readonly unknown[]>,
   headers: Headers,
 ): Promise<void> => {
@@ -17,6 +17,7 @@ export const sendStreamed = async (
   try {
     let page = await iterator.next();
     if (response.destroyed) return;
+    outgoing.begin(request, response, AHEAD);
     response.writeHead(200, { 'content-type': JSON_TYPE, ...headers });
     if (method === 'HEAD') {
       response.end();
@@ -40,21 +41,19 @@ export const sendStreamed = async (
   }
 };
 
-/** Milliseconds after which a client that takes nothing is let go. */
-const PATIENCE = 60_000;
+/** Bytes that wait for the client at a time, about: of what it has not taken no more is fetched. */
+const AHEAD = 2 * 1024 * 1024;
 
 /** Resolves when the client has taken what was written, or has gone. */
 const drained = async (response: Exchange['response']): Promise<void> => {
   const gone = new AbortController();
   const onClose = (): void => gone.abort();
   response.once('close', onClose);
-  const timer = setTimeout(() => response.destroy(), PATIENCE);
   try {
     if (!response.destroyed) await once(response, 'drain', { signal: gone.signal });
   } catch (error) {
     if (!gone.signal.aborted) throw error;
   } finally {
-    clearTimeout(timer);
     response.off('close', onClose);
   }
 };
