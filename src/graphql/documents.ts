@@ -1,4 +1,4 @@
-import { type DocumentNode, GraphQLError, parse } from 'graphql';
+import { type DocumentNode, GraphQLError, Lexer, parse, Source, TokenKind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { documentLimits, type OperationLimits, tooExpensive } from './limits.ts';
 
@@ -35,7 +35,9 @@ export const createDocumentCache = (capacity = CACHED_CHARACTERS, longest = CACH
   };
 };
 
-const parseWithin = (text: string, tokens: number): DocumentNode => {
+const parseWithin = (text: string, { tokens, nesting }: OperationLimits): DocumentNode => {
+  if (isNestedDeeper(text, nesting, tokens))
+    throw tooExpensive(`The document is nested deeper than ${nesting}.`, { limit: nesting });
   try {
     return parse(text, { maxLexicalTokens: tokens });
   } catch (error) {
@@ -45,7 +47,41 @@ const parseWithin = (text: string, tokens: number): DocumentNode => {
   }
 };
 
-/** Parses within the token limit and validates with the document limits; each document once while it is remembered. */
+const OPENING = new Set<string>([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L]);
+const CLOSING = new Set<string>([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
+
+/**
+ * Whether braces, brackets and parentheses stand deeper in each other than `limit`: the parser, and whoever goes over what
+ * it has made, goes one call deeper for each. What is no token, or lies beyond `tokens`, is the parser's to refuse.
+ */
+const isNestedDeeper = (text: string, limit: number, tokens: number): boolean => {
+  if (!hasMoreOpenings(text, limit)) return false;
+  const lexer = new Lexer(new Source(text));
+  let depth = 0;
+  try {
+    for (let count = 0; count < tokens && depth <= limit; count += 1) {
+      const { kind } = lexer.advance();
+      if (kind === TokenKind.EOF) break;
+      if (OPENING.has(kind)) depth += 1;
+      else if (CLOSING.has(kind)) depth -= 1;
+    }
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+  }
+  return depth > limit;
+};
+
+/** Few documents have: the others are not read twice. */
+const hasMoreOpenings = (text: string, limit: number): boolean => {
+  let count = 0;
+  for (let at = 0; at < text.length && count <= limit; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x7b || unit === 0x5b || unit === 0x28) count += 1;
+  }
+  return count > limit;
+};
+
+/** Parses within the limits of tokens and nesting, and validates with the document limits; each document once while it is remembered. */
 export const useDocuments = (limits: OperationLimits): Plugin => {
   const cache = createDocumentCache();
   const verdicts = new WeakMap<DocumentNode, readonly Error[]>();
@@ -56,7 +92,7 @@ export const useDocuments = (limits: OperationLimits): Plugin => {
         const text = String(source);
         const known = cache.get(text);
         if (known !== undefined) return known;
-        const document = parseWithin(text, limits.tokens);
+        const document = parseWithin(text, limits);
         cache.set(text, document);
         return document;
       });

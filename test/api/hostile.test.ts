@@ -153,6 +153,50 @@ describe('a body', () => {
   });
 });
 
+describe('a document', () => {
+  const deep = (open: string, close: string, levels: number): string =>
+    open.repeat(levels) + close.repeat(levels);
+  test.for([
+    ['lists', `{ nodes(ids: ${deep('[', ']', 2_200)}) { id } }`],
+    ['lists that never end', `{ nodes(ids: ${'['.repeat(4_000)}`],
+    ['objects', `{ thread(id: ${deep('{a:', '}', 1_600)}) { id } }`],
+    ['objects of nothing', '{a:'.repeat(1_900)],
+    ['selections', deep('{a', '}', 2_200)],
+    ['fragments', `{${deep('...{', '}', 1_200)}}`],
+    ['list types', `query($a: ${deep('[', ']', 2_400)}) { __typename }`],
+    ['lists as a default', `query($a: JSON = ${deep('[', ']', 2_400)}) { __typename }`],
+    ['lists for a directive', `{ __typename @skip(if: ${deep('[', ']', 2_400)}) }`],
+    ['lists, just within what is parsed', `{ nodes(ids: ${deep('[', ']', 1_000)}) { id } }`],
+  ] as const)('of deep %s is refused as too expensive, by every way in', async ([, text]) => {
+    expect(await query(text)).toMatchObject({ status: 200, code: 'QUERY_TOO_EXPENSIVE' });
+    const url = `${others.server.url}?${new URLSearchParams({ query: text })}`;
+    expect(await outcomeOf(await fetch(url, { headers: bearer() }))).toMatchObject({
+      code: 'QUERY_TOO_EXPENSIVE',
+    });
+    for (const init of [
+      { headers: { ...bearer(), accept: 'text/event-stream' } },
+      {
+        method: 'POST',
+        headers: { ...bearer(), ...json, accept: 'text/event-stream' },
+        body: JSON.stringify({ query: text }),
+      },
+    ]) {
+      const response = await fetch('body' in init ? others.server.url : url, init);
+      expect(await response.text()).toContain('"code":"QUERY_TOO_EXPENSIVE"');
+    }
+  });
+
+  test('may be as deep as its values may', async () => {
+    const text = `mutation { updateThread(input: { threadId: "x", metaData: {a: ${deep('[', ']', 31)}} }) { thread { id } } }`;
+    expect(await query(text)).toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('is not taken for deep because of its texts and comments', async () => {
+    const text = `# ${'['.repeat(5_000)}\n{ node(id: "${'{'.repeat(5_000)}") { id } }`;
+    expect(await query(text)).toMatchObject({ status: 200, code: undefined });
+  });
+});
+
 describe('what is no HTTP', () => {
   const raw = (bytes: string): Promise<string> =>
     new Promise((resolve) => {
@@ -180,6 +224,16 @@ describe('what is no HTTP', () => {
       'a bad chunk',
       'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n',
     ],
+    [
+      'two credentials',
+      () =>
+        `GET /graphql?query=%7B__typename%7D HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${others.world.apiKey}\r\nAuthorization: Bearer ${others.world.people.ada.token}\r\n\r\n`,
+    ],
+    [
+      'two participants',
+      () =>
+        `GET /graphql?query=%7B__typename%7D HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${others.world.apiKey}\r\nX-Act-As: ${others.world.people.ada.id}\r\nX-Act-As: ${others.world.people.scout.id}\r\n\r\n`,
+    ],
     ['a negative length', 'POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
     ['no host', 'GET /graphql HTTP/1.1\r\n\r\n'],
     [
@@ -187,6 +241,6 @@ describe('what is no HTTP', () => {
       'GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 1\r\n\r\n',
     ],
   ] as const)('%s', async ([, bytes]) => {
-    expect(await raw(bytes)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
+    expect(await raw(typeof bytes === 'string' ? bytes : bytes())).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
   });
 });
