@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Presented } from '../auth/session.ts';
+import { badInput } from '../shared/errors.ts';
 
 const one = (value: string | string[] | undefined): string | undefined =>
   Array.isArray(value) ? value[0] : value;
@@ -11,13 +12,24 @@ export const presentedIn = (headers: IncomingHttpHeaders): Presented => ({
   actAs: one(headers['x-act-as']),
 });
 
-/** `connection_init` fields go by the headers' names, in any letter case. Nothing else in it is believed. */
+const FIELDS = new Set(['authorization', 'x-api-key', 'x-act-as']);
+
+/**
+ * `connection_init` fields go by the headers' names, in any letter case. Nothing else in it is believed. One of them
+ * that is no text, or is given twice and differs, is never passed over, which would let somebody in as more than they
+ * asked for. Throws `BAD_USER_INPUT`.
+ */
 export const presentedInFields = (fields: Readonly<Record<string, unknown>> | undefined): Presented => {
-  const texts = new Map(
-    Object.entries(fields ?? {}).flatMap(([name, value]) =>
-      typeof value === 'string' ? [[name.toLowerCase(), value] as const] : [],
-    ),
-  );
+  const texts = new Map<string, string>();
+  for (const [field, value] of Object.entries(fields ?? {})) {
+    const name = field.toLowerCase();
+    if (!FIELDS.has(name)) continue;
+    if (typeof value !== 'string')
+      throw badInput(`connection_init: ${name} must be a text.`, { field: name });
+    if ((texts.get(name) ?? value) !== value)
+      throw badInput(`connection_init: ${name} is given twice, with different values.`, { field: name });
+    texts.set(name, value);
+  }
   return {
     authorization: texts.get('authorization'),
     apiKey: texts.get('x-api-key'),

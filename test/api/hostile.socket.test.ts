@@ -62,6 +62,34 @@ describe('a message on a socket', () => {
     expect(socket.messages).toEqual([]);
   });
 
+  const ada = () => others.world.people.ada.id;
+  test.for([
+    ['X-Act-As that is a number', () => ({ 'X-Act-As': 5 })],
+    ['X-Act-As that is a list', () => ({ 'X-Act-As': [ada()] })],
+    ['X-Act-As that is an object', () => ({ 'x-act-as': { id: ada() } })],
+    ['X-Act-As that is true', () => ({ 'X-Act-As': true })],
+    ['X-Act-As that is null', () => ({ 'X-Act-As': null })],
+    ['two of X-Act-As', () => ({ 'X-Act-As': ada(), 'x-act-as': others.world.people.scout.id })],
+    ['X-API-Key that is a list', () => ({ 'X-API-Key': [others.world.apiKey] })],
+    ['Authorization that is an object', () => ({ Authorization: {} })],
+    ['two of Authorization', () => ({ Authorization: `Bearer ${others.world.people.scout.token}` })],
+  ] as const)('a greeting with a key and %s gets in nobody', async ([, fields]) => {
+    const socket = await openRawSocket(others.server.socketUrl);
+    socket.send({
+      type: 'connection_init',
+      payload: { authorization: `Bearer ${others.world.apiKey}`, ...fields() },
+    });
+    expect((await socket.closed).code).toBe(4403);
+    expect(socket.messages).toEqual([]);
+  });
+
+  test('a greeting that says the same twice gets in', async () => {
+    const socket = await openRawSocket(others.server.socketUrl);
+    const authorization = `Bearer ${others.world.apiKey}`;
+    await socket.init({ authorization, Authorization: authorization, 'X-Act-As': ada(), 'x-act-as': ada() });
+    await socket.close();
+  });
+
   test('with a bad operation ends that one, on its id, beside live subscriptions of the same socket', async () => {
     const socket = await watchSocket(others.server, others.world.people.scout.token, others.world.threadId);
     const codeOf = async (
@@ -89,6 +117,8 @@ describe('a message on a socket', () => {
       ],
       ['subscription($a: ID!) { timeline(threadId: $a) { cursor } }', 'NOT_FOUND', { a: '\u0000' }],
       [`{ ${'a '.repeat(6_000)} }`, 'QUERY_TOO_EXPENSIVE', {}],
+      [`{ nodes(ids: ${'['.repeat(2_200)}${']'.repeat(2_200)}) { id } }`, 'QUERY_TOO_EXPENSIVE', {}],
+      ['{a:'.repeat(1_900), 'QUERY_TOO_EXPENSIVE', {}],
       ['{ __typename @skip }', 'GRAPHQL_VALIDATION_FAILED', {}],
       ['query A { __typename } query B { __typename }', 'GRAPHQL_VALIDATION_FAILED', {}],
     ] as const)
