@@ -70,6 +70,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     padUpkeep,
     maxAgentHops: config.maxAgentHops,
     scratchpadTtlSeconds: config.scratchpadTtlSeconds,
+    answerBytes: config.limits.answerBytes,
   });
   const metrics = createMetrics();
   metrics.watchHub(() => hub.counts);

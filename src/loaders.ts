@@ -2,10 +2,11 @@ import DataLoader from 'dataloader';
 import { createPadLoader, type PadQuestion, type PadReply } from './scratchpads/loading.ts';
 import type { Reading } from './scratchpads/reading.ts';
 import type { PadRows, Scratchpad } from './scratchpads/rows.ts';
+import { createPortions, type Portions } from './shared/portions.ts';
 import type { Database } from './storage/database.ts';
 import type { Participant } from './storage/generated/prisma/client.ts';
 import { type Member, readMemberCounts, readMembers } from './threads/members.ts';
-import type { TimelineEvent } from './timeline/events.ts';
+import { bytesOfEvents, type TimelineEvent } from './timeline/events.ts';
 import { type Look, type LookKey, lookKey, readLooks } from './timeline/look.ts';
 import { type Position, readEventsAt, readEventsById, readLastMessages } from './timeline/reads.ts';
 
@@ -26,13 +27,20 @@ export interface Loaders {
   readonly scratchpadOf: DataLoader<string, Scratchpad | null>;
   /** Content and entries, through the viewer's windows. */
   readonly padState: DataLoader<PadQuestion, PadReply, string>;
+  /** What pages and events are read through. */
+  readonly portions: Portions;
 }
 
 export interface LoaderOptions {
   readonly database: Database;
   readonly padRows: PadRows;
   readonly padReading: Reading;
+  /** Bytes of events that one operation may read. */
+  readonly portionBytes: number;
 }
+
+/** As many as an answer names at most of one kind: more are read one portion after the other. */
+const BATCH = { maxBatchSize: 200 } as const;
 
 export const createLoaders = (options: LoaderOptions, ownerId: string): Loaders => {
   const look = createLookLoader(options.database, ownerId);
@@ -52,31 +60,38 @@ const createLookLoader = (database: Database, ownerId: string): Loaders['look'] 
   );
 
 const createOthers = (
-  { database, padRows }: LoaderOptions,
+  { database, padRows, portionBytes }: LoaderOptions,
   ownerId: string,
-): Omit<Loaders, 'look' | 'padState'> => ({
-  participant: new DataLoader(async (ids) => {
-    const rows = await database.prisma.participant.findMany({ where: { ownerId, id: { in: [...ids] } } });
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    return ids.map((id) => byId.get(id) ?? null);
-  }),
-  event: new DataLoader((ids) => readEventsById(database, ownerId, ids)),
-  eventAt: new DataLoader((positions) => readEventsAt(database, ownerId, positions), {
-    cacheKeyFn: ({ threadId, seq }) => `${threadId} ${seq}`,
-  }),
-  lastMessage: new DataLoader((looks) => readLastMessages(database, looks)),
-  members: new DataLoader((looks) => readMembers(database, looks)),
-  memberCount: new DataLoader((threadIds) => readMemberCounts(database, ownerId, threadIds)),
-  scratchpad: new DataLoader(async (ids) => {
-    const byId = new Map((await padRows.byId(ownerId, ids, null)).map((pad) => [pad.scratchpadId, pad]));
-    return ids.map((id) => byId.get(id) ?? null);
-  }),
-  scratchpadOf: new DataLoader(async (threadIds) => {
-    const pads = await padRows.ofThreads(ownerId, threadIds, null);
-    const byThread = new Map(pads.map((pad) => [pad.threadId, pad]));
-    return threadIds.map((id) => byThread.get(id) ?? null);
-  }),
-});
+): Omit<Loaders, 'look' | 'padState'> => {
+  const portions = createPortions(portionBytes);
+  const events = (read: () => Promise<(TimelineEvent | null)[]>): Promise<(TimelineEvent | null)[]> =>
+    portions.take(read, bytesOfEvents);
+  return {
+    portions,
+    participant: new DataLoader(async (ids) => {
+      const rows = await database.prisma.participant.findMany({ where: { ownerId, id: { in: [...ids] } } });
+      const byId = new Map(rows.map((row) => [row.id, row]));
+      return ids.map((id) => byId.get(id) ?? null);
+    }),
+    event: new DataLoader((ids) => events(() => readEventsById(database, ownerId, ids)), BATCH),
+    eventAt: new DataLoader((positions) => events(() => readEventsAt(database, ownerId, positions)), {
+      ...BATCH,
+      cacheKeyFn: ({ threadId, seq }) => `${threadId} ${seq}`,
+    }),
+    lastMessage: new DataLoader((looks) => events(() => readLastMessages(database, looks)), BATCH),
+    members: new DataLoader((looks) => readMembers(database, looks)),
+    memberCount: new DataLoader((threadIds) => readMemberCounts(database, ownerId, threadIds)),
+    scratchpad: new DataLoader(async (ids) => {
+      const byId = new Map((await padRows.byId(ownerId, ids, null)).map((pad) => [pad.scratchpadId, pad]));
+      return ids.map((id) => byId.get(id) ?? null);
+    }),
+    scratchpadOf: new DataLoader(async (threadIds) => {
+      const pads = await padRows.ofThreads(ownerId, threadIds, null);
+      const byThread = new Map(pads.map((pad) => [pad.threadId, pad]));
+      return threadIds.map((id) => byThread.get(id) ?? null);
+    }),
+  };
+};
 
 const MOMENT_MS = 50;
 

@@ -47,6 +47,8 @@ export interface ServiceOptions {
   readonly maxAgentHops: number;
   /** Of scratchpads that have none of their own. */
   readonly scratchpadTtlSeconds: number;
+  /** Of one answer, at most. */
+  readonly answerBytes: number;
 }
 
 /** Writers of one thread at once: enough to keep its lock busy, too few to take all connections. */
@@ -64,12 +66,15 @@ export const createServices = ({
   padUpkeep: { plane, outbox: padOutbox },
   maxAgentHops,
   scratchpadTtlSeconds,
+  answerBytes,
 }: ServiceOptions) => {
   const announce = announceOn(bus, emptying);
   const padRows = createPadRows({ database, ttlSeconds: scratchpadTtlSeconds });
   const padNotices = padNoticesOn(bus, announce);
   const padAccess = createAccess({ database, ttlSeconds: scratchpadTtlSeconds });
   const padReading = createReading({ plane, access: padAccess });
+  // Not all that is read is answered with.
+  const loading = { database, padRows, padReading, portionBytes: 2 * answerBytes };
   const changeMember = createMemberChanges({ database, plane, outbox: padOutbox, log });
   const looks = createLooks(database);
   const timelines = hub.logs(timelineSource(database));
@@ -98,9 +103,8 @@ export const createServices = ({
   });
   return {
     database,
-    createLoaders: (actor: Actor) =>
-      createLoaders({ database, padRows, padReading }, actor.kind === 'ADMIN' ? '' : actor.userId),
-    loadersOf: createSharedLoaders({ database, padRows, padReading }),
+    createLoaders: (actor: Actor) => createLoaders(loading, actor.kind === 'ADMIN' ? '' : actor.userId),
+    loadersOf: createSharedLoaders(loading),
     authentication,
     credentials: createCredentials({ database, announceEnded }),
     users: createUsers({ database, announceEnded, announceDeleted: emptying.wake }),

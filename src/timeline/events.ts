@@ -1,3 +1,5 @@
+import { jsonSize } from '../shared/jsonSize.ts';
+
 /** The Timeline's kinds of events, as every service, door and follower sees them. */
 interface EventBase {
   /** `seq`, under the name live delivery uses. */
@@ -90,6 +92,14 @@ export interface TimelineRow {
   hidden_from: string[];
   retraction_seq: number | null;
 }
+
+/** About what the bodies of events hold: the rest of an event is small. */
+export const bytesOfEvents = (events: readonly (TimelineEvent | null)[]): number =>
+  events.reduce(
+    (sum, event) =>
+      event?.type === 'MESSAGE' ? sum + event.content.length + jsonSize(event.data, Infinity) : sum,
+    0,
+  );
 
 export const eventFromRow = (row: TimelineRow): TimelineEvent => {
   const base: EventBase = {

@@ -5,7 +5,7 @@ import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { timelineCursor } from '../shared/cursors.ts';
 import { LogGone } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
-import type { TimelineEvent } from './events.ts';
+import { bytesOfEvents, type TimelineEvent } from './events.ts';
 import type { Look } from './look.ts';
 import { readPage } from './reads.ts';
 import { cursorOf, eventView, requireParticipant, visibleEvent } from './views.graphql.ts';
@@ -123,7 +123,10 @@ TimelineObject.implement({
         types: t.arg({ type: [TimelineEventTypeEnum], description: 'Only events of these types.' }),
       },
       resolve: async (look, args, context) => {
-        const { events, ...flags } = await readPage(context.services.database, look, args);
+        const { events, ...flags } = await context.loaders.portions.take(
+          () => readPage(context.services.database, look, args),
+          (page) => bytesOfEvents(page.events),
+        );
         // Messages and their retractions name each other by position: those on the page are not read again.
         for (const event of events)
           context.loaders.eventAt.prime({ threadId: event.threadId, seq: event.seq }, event);

@@ -69,6 +69,14 @@ describe('an answer', () => {
     expect(JSON.stringify(data).length).toBeGreaterThan(4 * 250_000);
   });
 
+  test('is not prepared from more pages than it could hold, whatever of them it shows', async () => {
+    const pages = (count: number): string =>
+      `{ thread(id: "${world.threadId}") { timeline { ${aliases(count, 'events(last: 8) { nodes { id } }')} } } }`;
+    expect((await server.graphql(world.apiKey, pages(2))).errors).toBeUndefined();
+    const { errors } = await server.graphql(world.apiKey, pages(20));
+    expect(errors?.[0]).toMatchObject({ extensions: { code: 'QUERY_TOO_EXPENSIVE', limit: 2 * limit } });
+  });
+
   test('of a subscription is refused alone, and the next one comes', async () => {
     const socket = await openRawSocket(server.socketUrl);
     await socket.init(bearer());

@@ -43,6 +43,7 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
     padUpkeep,
     maxAgentHops: 0,
     scratchpadTtlSeconds: 0,
+    answerBytes: 64 * 1024 * 1024,
   });
 
   /** One operation over HTTP, so to speak; throws what authentication throws. */
