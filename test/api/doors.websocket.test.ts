@@ -205,6 +205,7 @@ describe('the socket', () => {
   test('is closed when it does not say who it is in time, or says too much before', async () => {
     await reopen({ limits: { webSocket: { init: 50 } } });
     expect((await (await connect()).closed).code).toBe(4408);
+    await reopen({});
     const socket = await connect();
     socket.ws.on('error', () => {});
     socket.ws.send(' '.repeat(100_000));
