@@ -17,7 +17,7 @@ import { padNoticesOn } from './scratchpads/notices.ts';
 import { createReading } from './scratchpads/reading.ts';
 import { createPadRows } from './scratchpads/rows.ts';
 import { createScratchpads } from './scratchpads/scratchpads.ts';
-import { createRequireVisibleSources } from './scratchpads/sources.ts';
+import { createRequireVisibleSources, createVisibleEntries } from './scratchpads/sources.ts';
 import type { PadUpkeep } from './scratchpads/upkeep.ts';
 import { createScratchpadWriting } from './scratchpads/writing.ts';
 import { notFound } from './shared/errors.ts';
@@ -75,6 +75,7 @@ export const createServices = ({
   const padReading = createReading({ plane, access: padAccess });
   // Not all that is read is answered with.
   const loading = { database, padRows, padReading, portionBytes: 2 * answerBytes };
+  const visibleEntries = createVisibleEntries({ database, reading: padReading, rows: padRows });
   const changeMember = createMemberChanges({ database, plane, outbox: padOutbox, log });
   const looks = createLooks(database);
   const timelines = hub.logs(timelineSource(database));
@@ -126,9 +127,15 @@ export const createServices = ({
     scratchpadWriting: createScratchpadWriting({
       access: padAccess,
       plane,
-      requireVisibleSources: createRequireVisibleSources({ database, reading: padReading, rows: padRows }),
+      requireVisibleSources: createRequireVisibleSources(database, visibleEntries),
     }),
-    timeline: createTimeline({ database, announce, maxAgentHops, lanes: createLanes(WRITERS) }),
+    timeline: createTimeline({
+      database,
+      announce,
+      maxAgentHops,
+      lanes: createLanes(WRITERS),
+      visibleEntries,
+    }),
     followThreads: createFollowThreads({
       bus,
       looks,

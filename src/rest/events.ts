@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { Loaders } from '../loaders.ts';
+import { findEntry } from '../scratchpads/loading.ts';
 import { timelineCursor } from '../shared/cursors.ts';
 import { LogGone, notFound } from '../shared/errors.ts';
+import { isId } from '../shared/ids.ts';
 import type {
   MessageEvent,
   RetractionEvent,
@@ -119,9 +121,16 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
     cursor: cursorOf(event),
   });
 
-  const visibleIds = async (ids: readonly string[]): Promise<string[]> => {
-    const events = await Promise.all(ids.map(async (eventId) => visible(await loaders.event.load(eventId))));
-    return events.flatMap((event) => (event === null ? [] : [event.id]));
+  const visibleEvent = async (eventId: string): Promise<TimelineEvent | null> =>
+    visible(await loaders.event.load(eventId));
+
+  const visibleSources = async (ids: readonly string[]): Promise<string[]> => {
+    const found = await Promise.all(
+      ids.map((one) =>
+        isId('ScratchpadEntry', one) ? findEntry(loaders, one, viewerId) : visibleEvent(one),
+      ),
+    );
+    return found.flatMap((one) => (one === null ? [] : [one.id]));
   };
 
   /** seq of what took a message back, read now where the row at hand does not say. */
@@ -133,17 +142,16 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
 
   const message = async (event: MessageEvent): Promise<z.output<typeof Message>> => {
     const seq = await retractionSeqOf(event);
+    const { context } = event;
+    const originatingMessageId = context?.originatingMessageId;
     const [sender, mentions, sourceIds, origin, retraction, look] = await Promise.all([
       participant(event.senderId),
       Promise.all(event.mentionIds.map(participant)),
-      visibleIds(event.sourceIds),
-      visibleIds(
-        event.context?.originatingMessageId === undefined ? [] : [event.context.originatingMessageId],
-      ),
+      visibleSources(event.sourceIds),
+      originatingMessageId === undefined ? null : visibleEvent(originatingMessageId),
       seq === null ? null : visible(await loaders.eventAt.load({ threadId: event.threadId, seq })),
       requireLook(event.threadId),
     ]);
-    const { context } = event;
     return {
       type: 'MESSAGE',
       ...shared(event),
@@ -153,7 +161,7 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
       context: context && {
         kind: context.kind ?? null,
         task: context.task ?? null,
-        originating_message_id: origin[0] ?? null,
+        originating_message_id: origin?.id ?? null,
       },
       mentions,
       source_ids: sourceIds,

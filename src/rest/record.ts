@@ -44,7 +44,10 @@ const MessageCreate = strict('MessageCreate', 'A message, and on what condition 
     .nullish()
     .describe('Hints for a user interface; at most 2 KiB.'),
   mention_ids: z.array(z.string()).nullish().describe('Members whom it addresses.'),
-  source_ids: z.array(z.string()).nullish().describe('What it derives from: at most 50.'),
+  source_ids: z
+    .array(z.string())
+    .nullish()
+    .describe('What it derives from: at most 50 events and entries, each visible to the sender.'),
   idempotency_key: Key,
   if_nothing_after: z
     .string()

@@ -1,8 +1,10 @@
 import DataLoader from 'dataloader';
+import { readEntryId } from '../shared/ids.ts';
 import type { Look, LookKey } from '../timeline/look.ts';
-import type { Pad } from './pad.ts';
+import type { Pad, PadEntry } from './pad.ts';
 import type { PadPage } from './plane.ts';
 import type { PageAsk, Reading, SeenState, WantedPad } from './reading.ts';
+import type { Scratchpad } from './rows.ts';
 
 /** What one field asks of a pad, as one viewer. */
 export interface PadQuestion {
@@ -61,6 +63,22 @@ export const createPadLoader = (
     },
     { cacheKeyFn: keyOf },
   );
+
+/** The entry with this id if the viewer may see it. */
+export const findEntry = async (
+  loaders: {
+    readonly scratchpad: DataLoader<string, Scratchpad | null>;
+    readonly padState: DataLoader<PadQuestion, PadReply, string>;
+  },
+  id: string,
+  viewerId: string | null,
+): Promise<PadEntry | null> => {
+  const place = readEntryId(id);
+  const pad = place && (await loaders.scratchpad.load(place.scratchpadId));
+  if (!pad) return null;
+  const reply = await loaders.padState.load({ pad, viewerId, seq: place.seq });
+  return typeof reply === 'string' ? null : (reply.seen.entries.find((entry) => entry.id === id) ?? null);
+};
 
 const viewOf = ({ pad, viewerId }: PadQuestion): string => `${pad.scratchpadId} ${viewerId ?? ''}`;
 

@@ -1,5 +1,6 @@
+import { builder } from '../graphql/builder.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
-import type { EntryView, EventView } from '../graphql/refs.ts';
+import { type EntryView, type EventView, MessageNode } from '../graphql/refs.ts';
 import { isId } from '../shared/ids.ts';
 import { visibleEvent } from '../timeline/views.graphql.ts';
 import { visibleEntry } from './views.graphql.ts';
@@ -17,3 +18,11 @@ export const visibleSources = async (
   );
   return found.filter((source) => source !== null);
 };
+
+builder.objectField(MessageNode, 'sources', (t) =>
+  t.field({
+    type: [builder.nodeInterfaceRef()],
+    description: 'What it derives from; those the viewer may not see are left out.',
+    resolve: ({ event, viewerId }, _args, context) => visibleSources(context, event.sourceIds, viewerId),
+  }),
+);

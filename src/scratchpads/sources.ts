@@ -1,10 +1,48 @@
 import { DomainError } from '../shared/errors.ts';
-import { type EntryPlace, isId, readEntryId } from '../shared/ids.ts';
+import { isId, readEntryId } from '../shared/ids.ts';
 import type { Database } from '../storage/database.ts';
-import { isVisible, type Look, readLooks } from '../timeline/look.ts';
+import { isVisible, type Look, readLooks, type WantedLook } from '../timeline/look.ts';
 import { readEventsById } from '../timeline/reads.ts';
 import type { Reading } from './reading.ts';
 import type { PadRows } from './rows.ts';
+
+interface SourceStores {
+  readonly database: Database;
+  readonly reading: Reading;
+  readonly rows: Pick<PadRows, 'byId'>;
+}
+
+/** Which of these ids are those of entries that the viewer (null: the owner) may see now. Errors: UNAVAILABLE. */
+export type VisibleEntries = (
+  ownerId: string,
+  viewerId: string | null,
+  ids: readonly string[],
+) => Promise<readonly string[]>;
+
+/** However many they are: two statements and one pipeline. */
+export const createVisibleEntries =
+  ({ database, reading, rows }: SourceStores): VisibleEntries =>
+  async (ownerId, viewerId, ids) => {
+    const places = ids.map(readEntryId).filter((place) => place !== undefined);
+    if (places.length === 0) return [];
+    const pads = await rows.byId(ownerId, [...new Set(places.map((place) => place.scratchpadId))], viewerId);
+    const looks = await looksAt(
+      database,
+      pads.map(({ threadId }) => ({ ownerId, threadId, viewerId })),
+    );
+    const wanted = pads.flatMap((pad) => {
+      const look = looks.get(pad.threadId);
+      const seqs = places
+        .filter(({ scratchpadId }) => scratchpadId === pad.scratchpadId)
+        .map(({ seq }) => seq);
+      return look === undefined ? [] : [{ pad, look, ask: { seqs } }];
+    });
+    // An entry of an earlier epoch with the seq of one that is there has another id.
+    const there = new Set(
+      (await reading.read(wanted)).flatMap((one) => one?.entries ?? []).map(({ id }) => id),
+    );
+    return ids.filter((id) => there.has(id));
+  };
 
 /** Throws NOT_FOUND unless the writer (null: the owner) may see each of these: events, and entries of scratchpads. */
 export type RequireVisibleSources = (
@@ -14,29 +52,15 @@ export type RequireVisibleSources = (
 ) => Promise<void>;
 
 export const createRequireVisibleSources =
-  ({
-    database,
-    reading,
-    rows,
-  }: {
-    database: Database;
-    reading: Reading;
-    rows: Pick<PadRows, 'byId'>;
-  }): RequireVisibleSources =>
+  (database: Database, visibleEntries: VisibleEntries): RequireVisibleSources =>
   async (ownerId, viewerId, ids) => {
-    const looksAt = async (threadIds: readonly string[]): Promise<ReadonlyMap<string, Look>> => {
-      const distinct = [...new Set(threadIds)];
-      const answers = await readLooks(
-        database,
-        distinct.map((threadId) => ({ ownerId, threadId, viewerId })),
-      );
-      return new Map(answers.flatMap((answer) => (answer ? [[answer.look.threadId, answer.look]] : [])));
-    };
-
     const visibleEvents = async (eventIds: readonly string[]): Promise<string[]> => {
       if (eventIds.length === 0) return [];
       const events = (await readEventsById(database, ownerId, eventIds)).filter((event) => event !== null);
-      const looks = await looksAt(events.map(({ threadId }) => threadId));
+      const looks = await looksAt(
+        database,
+        events.map(({ threadId }) => ({ ownerId, threadId, viewerId })),
+      );
       return events
         .filter((event) => {
           const look = looks.get(event.threadId);
@@ -44,34 +68,21 @@ export const createRequireVisibleSources =
         })
         .map(({ id }) => id);
     };
-
-    const visibleEntries = async (places: readonly EntryPlace[]): Promise<string[]> => {
-      if (places.length === 0) return [];
-      const pads = await rows.byId(
-        ownerId,
-        [...new Set(places.map((place) => place.scratchpadId))],
-        viewerId,
-      );
-      const looks = await looksAt(pads.map(({ threadId }) => threadId));
-      const wanted = pads.flatMap((pad) => {
-        const look = looks.get(pad.threadId);
-        const seqs = places
-          .filter(({ scratchpadId }) => scratchpadId === pad.scratchpadId)
-          .map(({ seq }) => seq);
-        return look === undefined ? [] : [{ pad, look, ask: { seqs } }];
-      });
-      const seen = await reading.read(wanted);
-      return seen.flatMap((one) => one?.entries.map(({ id }) => id) ?? []);
-    };
-
-    const visible = new Set(
-      (
-        await Promise.all([
-          visibleEvents(ids.filter((id) => isId('Event', id))),
-          visibleEntries(ids.map(readEntryId).filter((place) => place !== undefined)),
-        ])
-      ).flat(),
-    );
+    const found = await Promise.all([
+      visibleEvents(ids.filter((id) => isId('Event', id))),
+      visibleEntries(ownerId, viewerId, ids),
+    ]);
+    const visible = new Set(found.flat());
     if (!ids.every((id) => visible.has(id)))
       throw new DomainError('NOT_FOUND', 'Source not found.', { field: 'sourceIds' });
   };
+
+/** By thread; none for those that the viewer may not know of. */
+const looksAt = async (
+  database: Database,
+  wanted: readonly WantedLook[],
+): Promise<ReadonlyMap<string, Look>> => {
+  const distinct = new Map(wanted.map((one) => [one.threadId, one]));
+  const answers = await readLooks(database, [...distinct.values()]);
+  return new Map(answers.flatMap((answer) => (answer ? [[answer.look.threadId, answer.look]] : [])));
+};

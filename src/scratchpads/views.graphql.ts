@@ -2,8 +2,7 @@ import { requireTenant, viewerOf } from '../auth/acting.ts';
 import type { GraphQLContext } from '../graphql/context.ts';
 import type { EntryView, ScratchpadView } from '../graphql/refs.ts';
 import { LogGone } from '../shared/errors.ts';
-import { readEntryId } from '../shared/ids.ts';
-import type { PadAnswer, PadQuestion } from './loading.ts';
+import { findEntry, type PadAnswer, type PadQuestion } from './loading.ts';
 import type { PadEntry } from './pad.ts';
 import { visiblePad } from './scratchpads.graphql.ts';
 
@@ -61,11 +60,6 @@ export const visibleEntry = async (
   id: string,
   viewerId: string | null,
 ): Promise<EntryView | null> => {
-  const place = readEntryId(id);
-  const view = place && (await visiblePad(context, place.scratchpadId, viewerId));
-  if (!view) return null;
-  const reply = await context.loaders.padState.load({ ...view, seq: place.seq });
-  if (typeof reply === 'string') return null;
-  const entry = reply.seen.entries.find((one) => one.id === id);
-  return entry === undefined ? null : entryView(entry, viewerId);
+  const entry = await findEntry(context.loaders, id, viewerId);
+  return entry === null ? null : entryView(entry, viewerId);
 };

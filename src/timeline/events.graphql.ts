@@ -127,14 +127,6 @@ MessageNode.implement({
       resolve: ({ event }, _args, context) =>
         Promise.all(event.mentionIds.map((id) => requireParticipant(context, id))),
     }),
-    sources: t.field({
-      type: [builder.nodeInterfaceRef()],
-      description: 'What it derives from; those the viewer may not see are left out.',
-      resolve: async ({ event, viewerId }, _args, context) => {
-        const views = await Promise.all(event.sourceIds.map((id) => visibleEvent(context, id, viewerId)));
-        return views.filter((view) => view !== null);
-      },
-    }),
     clientKey: t.string({
       nullable: true,
       description:

@@ -31,7 +31,9 @@ const PostMessageInput = builder.inputType('PostMessageInput', {
     data: t.field({ type: 'JSON', description: 'Structured content; at most 256 KiB.' }),
     context: t.field({ type: MessageContextInput, description: 'Hints for a user interface.' }),
     mentionIds: t.idList({ description: 'Members whom it addresses.' }),
-    sourceIds: t.idList({ description: 'What it derives from: at most 50, each visible to the sender.' }),
+    sourceIds: t.idList({
+      description: 'Events and entries it derives from: at most 50, each visible to the sender.',
+    }),
     idempotencyKey: t.string({ description: `${KEY} Everybody who sees the message sees it as clientKey.` }),
     ifNothingAfter: t.field({
       type: 'Cursor',

@@ -2,7 +2,7 @@ import { actingParticipant, requireTenant } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
 import { inputHash, type Json } from '../shared/canonical.ts';
 import { NOWHERE, parseTimelineCursor, readTimelineCursor } from '../shared/cursors.ts';
-import { badInput, notFound } from '../shared/errors.ts';
+import { badInput, DomainError, notFound } from '../shared/errors.ts';
 import { isId, newId } from '../shared/ids.ts';
 import {
   LIMITS,
@@ -53,7 +53,7 @@ export interface MessageContextInput {
 
 const APPEND = statement<TimelineRow>(
   'append_message',
-  `SELECT * FROM append_message($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::text[], $9::text[], $10, $11, $12, $13, $14, $15, $16)`,
+  `SELECT * FROM append_message($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::text[], $9::text[], $10, $11, $12, $13, $14, $15, $16, $17::text[])`,
 );
 const RETRACT = statement<TimelineRow>(
   'retract_message',
@@ -66,17 +66,21 @@ export const createTimeline = ({
   announce,
   maxAgentHops,
   lanes,
+  visibleEntries,
 }: {
   database: Database;
+  /** Which of these entries of scratchpads a participant may see now. Errors: UNAVAILABLE. */
+  visibleEntries: (ownerId: string, viewerId: string, ids: readonly string[]) => Promise<readonly string[]>;
   /** Writers of one thread wait for each other here, not on a connection. */
   lanes: Lanes;
   announce: Announce;
   maxAgentHops: number;
 }) => ({
   /**
-   * Appends a message as an active member. One round trip to the database.
+   * Appends a message as an active member. One round trip to the database; entries among its sources are looked up
+   * before, and what of them cannot be seen refuses only what was not posted already.
    * Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED,
-   * STALE_VIEW, INVALID_CURSOR, LOOP_LIMIT.
+   * STALE_VIEW, INVALID_CURSOR, LOOP_LIMIT, UNAVAILABLE.
    */
   async post(actor: Actor, input: PostInput): Promise<{ event: MessageEvent; viewerId: string }> {
     const tenant = requireTenant(actor);
@@ -96,26 +100,32 @@ export const createTimeline = ({
     const hash =
       key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
     const id = newId('Event');
-    const [row] = await lanes.run(input.threadId, () =>
-      database.query(APPEND, [
-        tenant.userId,
-        input.threadId,
-        senderId,
-        id,
-        content,
-        data === null ? null : JSON.stringify(data),
-        context === null ? null : JSON.stringify(context),
-        mentionIds,
-        sourceIds,
-        key,
-        hash,
-        condition?.seq ?? null,
-        condition?.tag ?? null,
-        upTo?.seq ?? null,
-        upTo?.tag ?? null,
-        maxAgentHops,
-      ]),
-    );
+    const entryIds = sourceIds.filter((source) => isId('ScratchpadEntry', source));
+    const append = (seen: readonly string[]) =>
+      lanes.run(input.threadId, () =>
+        database.query(APPEND, [
+          tenant.userId,
+          input.threadId,
+          senderId,
+          id,
+          content,
+          data === null ? null : JSON.stringify(data),
+          context === null ? null : JSON.stringify(context),
+          mentionIds,
+          sourceIds,
+          key,
+          hash,
+          condition?.seq ?? null,
+          condition?.tag ?? null,
+          upTo?.seq ?? null,
+          upTo?.tag ?? null,
+          maxAgentHops,
+          seen,
+        ]),
+      );
+    const [row] = await (entryIds.length === 0
+      ? append([])
+      : appendSeeing(append, visibleEntries(tenant.userId, senderId, entryIds)));
     const event = eventFromRow(required(row)) as MessageEvent;
     // A replay answers with the first message: nothing is new, and its sender may be removed by now.
     if (event.id === id) announce.event(event);
@@ -164,6 +174,30 @@ export const createTimeline = ({
     return { viewerId: participantId };
   },
 });
+
+/**
+ * A source that is neither an event nor `seen` refuses the append, unless it is a replay: so where it could not be told
+ * which are seen, what was posted before is answered, and all else fails as the look did.
+ */
+const appendSeeing = async <T>(
+  append: (seen: readonly string[]) => Promise<T>,
+  looking: Promise<readonly string[]>,
+): Promise<T> => {
+  let seen: readonly string[] = [];
+  let failure: unknown = null;
+  try {
+    seen = await looking;
+  } catch (error) {
+    failure = error;
+  }
+  try {
+    return await append(seen);
+  } catch (error) {
+    const isUnseen =
+      error instanceof DomainError && error.code === 'NOT_FOUND' && error.facts.field === 'sourceIds';
+    throw isUnseen && failure !== null ? failure : error;
+  }
+};
 
 const required = <T>(row: T | undefined): T => {
   if (row === undefined) throw new Error('The database answered no row.');

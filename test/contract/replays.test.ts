@@ -103,6 +103,7 @@ describe('a first result', () => {
       announce,
       maxAgentHops: 0,
       lanes: createLanes({ width: 1, patienceMs: 1_000 }),
+      visibleEntries: () => Promise.resolve([]),
     });
     announced.length = 0;
     const { ada, scout } = world.people;

@@ -46,7 +46,9 @@ const during = async (action: () => Promise<unknown>) => {
 const APPEND = `mutation ($input: AppendScratchpadEntryInput!) {
   appendScratchpadEntry(input: $input) { entry { id seq threadSeq content createdAt } cursor } }`;
 const append = (token: string, content: string, input = {}) =>
-  world.must(token, APPEND, { input: { scratchpadId: world.scratchpadId, content, ...input } });
+  world.must<{ appendScratchpadEntry: { entry: { id: string } } }>(token, APPEND, {
+    input: { scratchpadId: world.scratchpadId, content, ...input },
+  });
 
 describe('a write', () => {
   test.each(['apiKey', 'ada'] as const)(
@@ -143,4 +145,49 @@ test('a list of pads with their bodies and entries is one pipeline and a few sta
     expect(sent).toEqual(Array.from({ length: 21 }, () => 'evalsha'));
     expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(4);
   }
+});
+
+describe('messages that derive from entries', () => {
+  const POST = 'mutation ($input: PostMessageInput!) { postMessage(input: $input) { message { id } } }';
+  const post = (sourceIds: readonly string[]) =>
+    world.must(world.token('ada'), POST, {
+      input: { threadId: world.threadId, content: 'derived', sourceIds },
+    });
+
+  /** What is published after a commit is not waited for. */
+  const asked = (sent: readonly string[]) => sent.filter((command) => command !== 'publish');
+
+  test('are posted with one look at the entries, and the rest as without', async () => {
+    const entries = [await append(world.token('ada'), 'one'), await append(world.token('ada'), 'two')];
+    const ids = entries.map(({ appendScratchpadEntry }) => appendScratchpadEntry.entry.id);
+    await post(ids);
+    const without = await during(() => post([]));
+    expect([without.statements, asked(without.commands)]).toEqual([['append_message'], []]);
+    const { statements, commands: sent } = await during(() => post(ids));
+    expect(asked(sent)).toEqual(['evalsha']);
+    expect(statements.at(-1)).toBe('append_message');
+    expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(3);
+  });
+
+  test('are read with one script for all of a page', async () => {
+    for (let count = 1; count <= 10; count += 1) {
+      const { appendScratchpadEntry } = await append(world.token('ada'), `source ${count}`);
+      await post([appendScratchpadEntry.entry.id]);
+    }
+    const READ = `query ($id: ID!) { thread(id: $id) { timeline { events(last: 10) {
+      nodes { ... on Message { sources { ... on ScratchpadEntry { content } } } } } } } }`;
+    for (const token of [world.apiKey, world.token('ben')]) {
+      const read = () =>
+        world.must<{ thread: { timeline: { events: { nodes: object[] } } } }>(token, READ, {
+          id: world.threadId,
+        });
+      const { thread } = await read();
+      expect(thread.timeline.events.nodes).toEqual(
+        Array.from({ length: 10 }, (_, index) => ({ sources: [{ content: `source ${index + 1}` }] })),
+      );
+      const { statements, commands: sent } = await during(read);
+      expect(asked(sent)).toEqual(['evalsha']);
+      expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(3);
+    }
+  });
 });

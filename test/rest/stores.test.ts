@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTenant, startApp, type Tenant } from '../support/app.ts';
+import { createPadWorld } from '../support/padApi.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 import { createRestClient, parsedAs, type RestClient, type RestReply } from '../support/rest.ts';
 import { until } from '../support/until.ts';
@@ -67,6 +68,29 @@ describe('with Redis away', () => {
     const { data } = parsedAs('List', await owner.get(`${pad}/entries`));
     expect((data as { content: string }[]).map(({ content }) => content)).toEqual(['note']);
   });
+});
+
+test('a message that derives from an entry is refused with Redis away, unless it was posted already', async () => {
+  const world = await createPadWorld(server);
+  const { entry } = await world.append(world.token('ada'), 'a finding');
+  const POST = 'mutation ($input: PostMessageInput!) { postMessage(input: $input) { message { id } } }';
+  const input = { threadId: world.threadId, content: 'derived', sourceIds: [entry.id], idempotencyKey: 'k' };
+  const posted = await world.must(world.token('ben'), POST, { input });
+  await redis.kill9();
+  try {
+    expect(await world.must(world.token('ben'), POST, { input })).toEqual(posted);
+    for (const [other, code] of [
+      [{ idempotencyKey: 'new' }, 'UNAVAILABLE'],
+      [{ content: 'another' }, 'IDEMPOTENCY_KEY_REUSED'],
+    ] as const)
+      expect(await world.refused(world.token('ben'), POST, { input: { ...input, ...other } })).toMatchObject({
+        code,
+      });
+  } finally {
+    await redis.restart();
+  }
+  const later = { input: { ...input, idempotencyKey: 'new' } };
+  await until(async () => !(await server.graphql(world.token('ben'), POST, later)).errors);
 });
 
 describe('what is deleted', () => {

@@ -23,7 +23,15 @@ const newPlace = (mark = `w${randomUUID().slice(0, 8)}`): Promise<Place> =>
 const call = (route: RestRoute, caller: Caller, sample: Sample, path?: string) =>
   callRoute(server, route, caller, sample, path);
 
-type Kind = 'Thread' | 'Scratchpad' | 'Participant' | 'Event' | 'Position' | 'PadPosition' | 'ListPosition';
+type Kind =
+  | 'Thread'
+  | 'Scratchpad'
+  | 'Participant'
+  | 'Event'
+  | 'Source'
+  | 'Position'
+  | 'PadPosition'
+  | 'ListPosition';
 
 /** What each field, parameter or part of a path names. */
 const REFERS: Readonly<Record<string, Kind | null>> = {
@@ -34,7 +42,7 @@ const REFERS: Readonly<Record<string, Kind | null>> = {
   as: 'Participant',
   participant_ids: 'Participant',
   mention_ids: 'Participant',
-  source_ids: 'Event',
+  source_ids: 'Source',
   context: 'Event',
   if_nothing_after: 'Position',
   acknowledge_up_to: 'Position',
@@ -93,6 +101,7 @@ const referencesIn = ({ world, padId, bareThreadId, entryCursor }: Place): Recor
   Scratchpad: [padId],
   Participant: [world.people.ada.id, world.people.nora.id],
   Event: [world.message.id, world.late.id, world.removal.id],
+  Source: [world.late.id, world.note.id, world.lateNote.id],
   Position: [cursorOf(world.late)],
   PadPosition: [entryCursor],
   ListPosition: [keysetCursor('scratchpads', [1_700_000_000_000, padId])],
@@ -107,6 +116,8 @@ const unknown = (kind: Kind): string => {
       return padCursor(newId('Scratchpad'), NO_POSITION);
     case 'ListPosition':
       return keysetCursor('scratchpads', [1_700_000_000_000, newId('Scratchpad')]);
+    case 'Source':
+      return newId('Event');
     default:
       return newId(kind);
   }
