@@ -123,5 +123,5 @@ const listen = (server: Server, path: string): Promise<void> =>
   });
 
 const inUseMessage = (folder: string, { pid, since }: Contender): string =>
-  `${folder} says that the data folder is in use by process ${pid} on ${hostname()} since ${since.toISOString()}. ` +
+  `The data folder with ${folder} is in use by process ${pid} on ${hostname()} since ${since.toISOString()}. ` +
   'Stop that process, or give this one another folder with DATA_DIR.';
