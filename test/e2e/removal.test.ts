@@ -109,7 +109,7 @@ const race = async (id: string, withList: boolean): Promise<void> => {
 };
 
 test(`appends race removals for ${ROUNDS} rounds: what comes after one reaches the removed nowhere`, {
-  timeout: 120_000 + ROUNDS * 100,
+  timeout: 120_000 + ROUNDS * 300,
 }, async () => {
   const place = cluster.place;
   const followings: Following[] = [];
