@@ -39,7 +39,13 @@ export interface Plane {
     input: SetContentInput,
   ): Promise<ContentSet | EtagDiffers | WriteRefusal>;
   /** Clearing what is empty changes nothing and succeeds. */
-  clear(pad: Pad, grant: Grant, author: Author, what: ClearWhat): Promise<Cleared | Gone | Fenced>;
+  clear(
+    pad: Pad,
+    grant: Grant,
+    author: Author,
+    what: ClearWhat,
+    operation?: string,
+  ): Promise<Cleared | Gone | Fenced>;
   /** The first result of that key, for a caller who may no longer write; null if there is none. Nothing is written. */
   replayAppend(
     pad: PadAddress,
@@ -75,14 +81,19 @@ export interface Plane {
   importLegacy(pad: Pad, grant: Grant): Promise<{ readonly kind: 'DONE' } | Gone | Fenced>;
 }
 
-export interface AppendInput {
+/** A write that may take several attempts, each authorised afresh. */
+interface Attempted {
+  /** The same at each attempt (`newOperation`): whichever of its commands arrive, and how often, one of them acts. */
+  readonly operation?: string;
+}
+export interface AppendInput extends Attempted {
   readonly contents: readonly string[];
   readonly key: WriteKey | null;
 }
 export interface KeyedAppend extends AppendInput {
   readonly key: WriteKey;
 }
-export interface SetContentInput {
+export interface SetContentInput extends Attempted {
   readonly text: string;
   /** null: whatever is there. '': only if nothing is. */
   readonly expectedEtag: string | null;

@@ -27,8 +27,11 @@ export const isLate = (grant: Grant): boolean => performance.now() - grant.readA
 
 export const LATE: Fenced = { kind: 'FENCED', mark: null };
 
-/** Names one command, so that it acts once however often it arrives; also an epoch or a mark that it may make. */
-export const newRequestId = (): string => newEpoch() + newEpoch();
+/** Names one write of a caller, so that it acts once, however many commands it takes and however often they arrive. */
+export const newOperation = newEpoch;
+
+/** Names one attempt: first its operation, also an epoch that it may make; then what also names a mark. */
+export const newRequestId = (operation: string = newOperation()): string => operation + newEpoch();
 
 type Refusal = Gone | Fenced | TooLarge | { kind: 'KEY_REUSED' } | { kind: 'ETAG_DIFFERS'; etag: string };
 
@@ -59,7 +62,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     grant: Grant,
     key: WriteKey | null,
     own: readonly (string | number)[],
-    id = newRequestId(),
+    id: string,
   ): Promise<Done | Unfinished | Refusal> => {
     const args = [
       id,
@@ -84,12 +87,12 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     pad: Pad,
     grant: Grant,
     author: Author,
-    { contents, key }: AppendInput,
+    { contents, key, operation }: AppendInput,
     bytes: number,
   ): Promise<Done | Refusal> => {
     const common = commonMembers(author);
     for (;;) {
-      const id = newRequestId();
+      const id = newRequestId(operation);
       let before = 0;
       for (const part of partsOf(contents, partBytes)) {
         const own = [
@@ -111,27 +114,30 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     outcomeOf(await run(SCRIPTS.replay, pad, [key, hash]));
 
   return {
-    async append(pad, grant, author, { contents, key }) {
+    async append(pad, grant, author, input) {
+      const { contents } = input;
       const sizes = contents.map((content) => Buffer.byteLength(content));
       const bytes = sizes.reduce((sum, size) => sum + size, 0);
       const tooLarge = batchRefusal(sizes, bytes);
       if (tooLarge !== null) return tooLarge;
-      const outcome = await writeParts(pad, grant, author, { contents, key }, bytes);
+      const outcome = await writeParts(pad, grant, author, input, bytes);
       if (outcome.kind !== 'DONE') return expected(outcome, 'ETAG_DIFFERS');
       return appended(outcome.result, pad, author, contents);
     },
-    async setContent(pad, grant, author, { text, expectedEtag, key }) {
+    async setContent(pad, grant, author, { text, expectedEtag, key, operation }) {
       if (Buffer.byteLength(text) > PAD_LIMITS.content)
         return { kind: 'TOO_LARGE', what: 'CONTENT', limit: PAD_LIMITS.content };
-      const outcome = await write(SCRIPTS.setContent, pad, grant, key, [
+      const own = [
         expectedEtag === null ? '' : `=${expectedEtag}`,
         commonMembers(author),
         JSON.stringify(text),
-      ]);
+      ];
+      const outcome = await write(SCRIPTS.setContent, pad, grant, key, own, newRequestId(operation));
       return outcome.kind === 'DONE' ? contentSet(outcome.result, author, text) : finished(outcome);
     },
-    async clear(pad, grant, author, what): Promise<Cleared | Gone | Fenced> {
-      const outcome = await write(SCRIPTS.clear, pad, grant, null, [what, author.authorId ?? '']);
+    async clear(pad, grant, author, what, operation): Promise<Cleared | Gone | Fenced> {
+      const own = [what, author.authorId ?? ''];
+      const outcome = await write(SCRIPTS.clear, pad, grant, null, own, newRequestId(operation));
       if (outcome.kind === 'DONE') return { kind: 'DONE', position: outcome.result?.position ?? NOWHERE };
       return expected(finished(outcome), 'ETAG_DIFFERS', 'KEY_REUSED', 'TOO_LARGE');
     },

@@ -20,6 +20,7 @@ import {
   type TooLarge,
 } from './pad.ts';
 import type { ClearWhat, Plane, WriteRefusal } from './plane.ts';
+import { newOperation } from './planeWrites.ts';
 import { answered } from './reading.ts';
 import type { RequireVisibleSources } from './sources.ts';
 import { refusal, requireEntries, requireEntry, requireSources, writeKey } from './writeInput.ts';
@@ -145,6 +146,7 @@ export const createScratchpadWriting = ({
       contents,
       sourceIds,
     });
+    const operation = newOperation();
     const replay = ({ pad }: PadAccess) =>
       key === null ? Promise.resolve(null) : plane.replayAppend(pad, author, { contents, key });
     const { access: granted, outcome } = await write<Appended | TooLarge | KeyReused>(
@@ -153,7 +155,7 @@ export const createScratchpadWriting = ({
         withSources<Appended | WriteRefusal>(
           where,
           sourceIds,
-          () => plane.append(authorised.pad, authorised.grant, author, { contents, key }),
+          () => plane.append(authorised.pad, authorised.grant, author, { contents, key, operation }),
           () => replay(authorised),
         ),
       replay,
@@ -207,6 +209,7 @@ export const createScratchpadWriting = ({
         text,
         sourceIds,
       });
+      const operation = newOperation();
       const change = { text, expectedEtag: input.expectedEtag ?? null };
       const replay = ({ pad }: PadAccess) =>
         key === null ? Promise.resolve(null) : plane.replayContent(pad, author, { ...change, key });
@@ -216,7 +219,7 @@ export const createScratchpadWriting = ({
           withSources<ContentSet | EtagDiffers | WriteRefusal>(
             where,
             sourceIds,
-            () => plane.setContent(authorised.pad, authorised.grant, author, { ...change, key }),
+            () => plane.setContent(authorised.pad, authorised.grant, author, { ...change, key, operation }),
             () => replay(authorised),
           ),
         replay,
@@ -238,9 +241,10 @@ export const createScratchpadWriting = ({
     async clear(actor: Actor, input: WriteTarget, what: ClearWhat): Promise<WriteResult> {
       const where = targetOf(actor, input);
       const author: Author = { authorId: where.participantId, runId: null, sourceIds: [] };
+      const operation = newOperation();
       const { access: granted, outcome } = await write<Cleared>(
         where,
-        ({ pad, grant }) => plane.clear(pad, grant, author, what),
+        ({ pad, grant }) => plane.clear(pad, grant, author, what, operation),
         () => Promise.resolve(null),
       );
       return resultOf(granted, outcome.position);

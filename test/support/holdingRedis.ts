@@ -8,6 +8,8 @@ export class HoldingRedis extends Redis {
   waiting = 0;
   /** How long each script is under way before it is sent, in milliseconds. */
   lateBy: (() => number) | undefined;
+  /** Scripts as they were sent, oldest first. */
+  readonly sent: { readonly name: string; readonly args: readonly (string | Buffer)[] }[] = [];
 
   hold(): void {
     this.#held ??= new Promise((resolve) => {
@@ -21,6 +23,8 @@ export class HoldingRedis extends Redis {
   }
 
   override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
+    if (command.name.startsWith('eval'))
+      this.sent.push({ name: command.name, args: command.args as string[] });
     const wait = command.name.startsWith('eval') ? (this.#held ?? this.#late()) : undefined;
     if (wait === undefined) return super.sendCommand(command, stream);
     this.waiting += 1;

@@ -1,9 +1,9 @@
 import { STATE } from './state.ts';
 
 /**
- * What every write does around its own part. Arguments: 1 request id (24 random characters, which also name an epoch
- * or a mark if one is made), 2 idempotency key or '', 3 input hash, 4 thread seq of the grant, 5 the mark it settles
- * or '', 6 ttl seconds, 7 channel, 8… the write's own.
+ * What every write does around its own part. Arguments: 1 request id (12 random characters of the operation, which also
+ * name an epoch if one is made, and 12 of this attempt at it, which also name a mark), 2 idempotency key or '', 3 input
+ * hash, 4 thread seq of the grant, 5 the mark it settles or '', 6 ttl seconds, 7 channel, 8… the write's own.
  */
 const BEFORE = `
 ${STATE}
@@ -12,8 +12,9 @@ grant, ttl = tonumber(grant), tonumber(ttl)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- The same command again, by key or (sent twice by the driver) by request id: the first result again.
-local field = key ~= '' and 'k:' .. key or 'r:' .. id
+-- The same again, by key or (sent twice by the driver, or left over from an earlier attempt) by operation: the first
+-- result again.
+local field = key ~= '' and 'k:' .. key or 'r:' .. string.sub(id, 1, 12)
 if s.epoch then
   local record = redis.call('HGET', IDEM, field)
   if record then
