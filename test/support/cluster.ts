@@ -1,6 +1,7 @@
 import { type Server, type Stores, startProcess, type Tenant } from './app.ts';
 import { createTestDatabase } from './database.ts';
-import { type RedisServer, startRedis } from './redis.ts';
+import type { Proxy as Wire } from './proxy.ts';
+import { type RedisOptions, type RedisServer, startRedis } from './redis.ts';
 import { startTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
 type ServerProcess = Awaited<ReturnType<typeof startProcess>>;
@@ -10,6 +11,8 @@ export interface Cluster extends AsyncDisposable {
   readonly stores: Stores;
   readonly redis: RedisServer;
   readonly proxy: TcpProxy;
+  /** What lies between each server and Redis; empty unless asked for. */
+  readonly wires: readonly Wire[];
   /** The address before the two. */
   readonly place: () => { readonly url: string; readonly socketUrl: string };
   /** One that is up, another at each call. */
@@ -27,11 +30,20 @@ export const ROOMY = {
   MAX_UNINITIALISED_SOCKETS_PER_ADDRESS: '20000',
 };
 
-export const startCluster = async (): Promise<Cluster> => {
-  const [testDatabase, redis] = await Promise.all([createTestDatabase(), startRedis()]);
+export interface ClusterOptions extends RedisOptions {
+  /** Lays a wire from one server to Redis, given its socket. */
+  readonly layWire?: (path: string) => Promise<Wire>;
+}
+
+export const startCluster = async ({ layWire, ...options }: ClusterOptions = {}): Promise<Cluster> => {
+  const [testDatabase, redis] = await Promise.all([createTestDatabase(), startRedis(options)]);
   const stores = { databaseUrl: testDatabase.url, redisUrl: redis.url };
-  const start = () => startProcess(stores, ROOMY);
-  const servers: (ServerProcess | null)[] = await Promise.all([start(), start()]);
+  const wires = layWire === undefined ? [] : await Promise.all([layWire(redis.path), layWire(redis.path)]);
+  const start = (index: 0 | 1) => {
+    const wire = wires[index];
+    return startProcess(wire === undefined ? stores : { ...stores, redisUrl: `unix://${wire.path}` }, ROOMY);
+  };
+  const servers: (ServerProcess | null)[] = await Promise.all([start(0), start(1)]);
   let turn = 0;
 
   const server = (): ServerProcess => {
@@ -47,13 +59,14 @@ export const startCluster = async (): Promise<Cluster> => {
     stores,
     redis,
     proxy,
+    wires,
     server,
     place: () => ({ url: `http://${at}`, socketUrl: `ws://${at}` }),
     async replace(index, how) {
       const old = servers[index];
       servers[index] = null;
       await (how === 'KILL' ? old?.kill9() : old?.close());
-      servers[index] = await start();
+      servers[index] = await start(index);
     },
     graphql: async <Data>(...operation: Parameters<Server['graphql']>) => {
       for (;;) {
@@ -67,6 +80,7 @@ export const startCluster = async (): Promise<Cluster> => {
     [Symbol.asyncDispose]: async () => {
       await proxy[Symbol.asyncDispose]();
       await Promise.all(servers.map((candidate) => candidate?.close()));
+      await Promise.all(wires.map((wire) => wire[Symbol.asyncDispose]()));
       await redis.stop();
       await testDatabase.drop();
     },

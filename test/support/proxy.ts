@@ -13,14 +13,25 @@ export interface Proxy extends AsyncDisposable {
   /** As `freeze`, for connections to come as well; `thaw` lets new ones through again. */
   blackHole(): void;
   thaw(): void;
+  /** From now on, on the connections that are open, what clients say passes and what they are answered gets lost. */
+  swallow(onLost: (answer: Buffer) => void): void;
   /** Closes the connections that are open. */
   cut(): void;
 }
 
-export const startProxy = async (target: string): Promise<Proxy> => {
+export interface ProxyOptions {
+  /** What a client says arrives a second time, over a connection of its own whose answers nobody hears. */
+  readonly saysTwice?: boolean;
+}
+
+export const startProxy = async (
+  target: string,
+  { saysTwice = false }: ProxyOptions = {},
+): Promise<Proxy> => {
   const folder = await mkdtemp(join(tmpdir(), 'tp-wire-'));
   const path = join(folder, target.slice(target.lastIndexOf('/') + 1));
   const sockets = new Set<Socket>();
+  const pairs = new Map<Socket, Socket>();
   let holding = false;
   const server = createServer((client) => {
     sockets.add(client);
@@ -34,9 +45,14 @@ export const startProxy = async (target: string): Promise<Proxy> => {
       sockets.delete(upstream);
       if (!client.isPaused()) client.destroy();
     });
-    client.on('close', () => upstream.destroy());
+    pairs.set(client, upstream);
+    client.on('close', () => {
+      pairs.delete(client);
+      upstream.destroy();
+    });
     client.pipe(upstream);
     upstream.pipe(client);
+    if (saysTwice) sayAgain(client, target);
   });
   await listen(server, path);
   const freeze = (): void => {
@@ -56,6 +72,13 @@ export const startProxy = async (target: string): Promise<Proxy> => {
     thaw: () => {
       holding = false;
     },
+    swallow: (onLost) => {
+      for (const [client, upstream] of pairs) {
+        upstream.unpipe(client);
+        upstream.on('data', onLost);
+        upstream.resume();
+      }
+    },
     cut: () => {
       for (const socket of sockets) socket.destroy();
     },
@@ -65,6 +88,14 @@ export const startProxy = async (target: string): Promise<Proxy> => {
       await rm(folder, { recursive: true, force: true });
     },
   };
+};
+
+const sayAgain = (client: Socket, target: string): void => {
+  const echo = connect(target);
+  echo.on('error', () => undefined);
+  client.on('close', () => echo.destroy());
+  client.pipe(echo);
+  echo.resume();
 };
 
 const listen = (server: Server, path: string): Promise<void> =>
