@@ -4,7 +4,7 @@ import { publicCodeOf, rootOf } from './errors.ts';
 
 /**
  * Why the result of an execution is not what an event has to say. `AWAY`: a store cannot be asked at the moment.
- * `GONE`: the log itself was deleted. `TORN`: another log was, between two reads of this execution. `BROKEN`:
+ * `GONE`: what the stream follows was deleted. `TORN`: another log was, between two reads of this execution. `BROKEN`:
  * something failed that nobody expected.
  */
 export interface Lack {
@@ -12,10 +12,17 @@ export interface Lack {
   readonly error: GraphQLError;
 }
 
-/** The lack of a result about the log of `threadId`; null where each of its errors is an answer. The gravest counts. */
-export const lackOf = ({ errors }: ExecutionResult, threadId: string | null): Lack | null => {
+/** What a stream follows: it ends when one of them is deleted, and with nothing else. */
+export interface FollowedLogs {
+  /** Of a scratchpad's stream its thread, without which there is no scratchpad. */
+  readonly threadId?: string | null;
+  readonly scratchpadId?: string | null;
+}
+
+/** The lack of a result in a stream of `followed`; null where each of its errors is an answer. The gravest counts. */
+export const lackOf = ({ errors }: ExecutionResult, followed: FollowedLogs): Lack | null => {
   if (errors === undefined) return null;
-  const lacks = errors.map((error) => ({ kind: kindOf(error, threadId), error }));
+  const lacks = errors.map((error) => ({ kind: kindOf(error, followed), error }));
   for (const grave of GRAVEST_FIRST)
     for (const { kind, error } of lacks) if (kind === grave) return { kind, error };
   return null;
@@ -24,9 +31,10 @@ export const lackOf = ({ errors }: ExecutionResult, threadId: string | null): La
 /** What is gone cannot be read any more; what is away comes back and may then read otherwise. */
 const GRAVEST_FIRST = ['GONE', 'AWAY', 'BROKEN', 'TORN'] as const;
 
-const kindOf = (error: GraphQLError, threadId: string | null): Lack['kind'] | null => {
+const kindOf = (error: GraphQLError, { threadId, scratchpadId }: FollowedLogs): Lack['kind'] | null => {
   const cause = rootOf(error);
-  if (cause instanceof LogGone) return cause.threadId === threadId ? 'GONE' : 'TORN';
+  if (cause instanceof LogGone)
+    return cause.id === (cause.kind === 'Thread' ? threadId : scratchpadId) ? 'GONE' : 'TORN';
   const code = publicCodeOf(error);
   if (code === 'UNAVAILABLE') return 'AWAY';
   return code === 'INTERNAL' ? 'BROKEN' : null;

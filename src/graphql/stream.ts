@@ -4,14 +4,12 @@ import { bounded } from './answers.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 import type { Flow } from './flow.ts';
-import { lackOf } from './lack.ts';
+import { type FollowedLogs, lackOf } from './lack.ts';
 import type { OperationLimits } from './limits.ts';
 
 /** What a subscription's source yields: the root field's object. */
-interface Delivery {
+interface Delivery extends FollowedLogs {
   readonly cursor?: string | null;
-  /** The thread that it is about. */
-  readonly threadId?: string | null;
   /** Set on the last one. */
   readonly ended?: string | null;
 }
@@ -131,8 +129,9 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
     const isMoved = isLast && this.#isBehind && this.#reached !== null;
     const payload = await this.#execute(isMoved ? at(this.#reached, event) : event, isLast);
     if (payload !== null && (isLast || (await this.#isCleared()))) {
-      if (typeof cursor === 'string' && !this.#isBehind && !this.#isOver) {
+      if (typeof cursor === 'string' && !isMoved && !this.#isOver) {
         this.#reached = cursor;
+        this.#isBehind = false;
         // It is known everywhere before the client has it, who may come back with it at once.
         await this.#caller.session?.issued(cursor);
       }
@@ -149,13 +148,14 @@ export class PayloadStream implements AsyncGenerator<Payload, undefined> {
    */
   async #execute(event: unknown, isLast: boolean): Promise<Payload | null> {
     const { createContext, mask, limits } = this.#deps;
-    const { cursor, threadId } = deliveryOf(event);
+    const delivery = deliveryOf(event);
+    const { cursor } = delivery;
     const hasPosition = typeof cursor === 'string';
     let pause: number = RETRY.first;
     for (let attempt = 1; ; attempt += 1) {
       const contextValue = createContext(asOfNow(this.#caller));
       const result = await execute({ ...this.#args, rootValue: event, contextValue });
-      const lack = lackOf(result, threadId ?? null);
+      const lack = lackOf(result, delivery);
       if (lack?.kind === 'GONE') return null;
       const isTriedOut = attempt >= ATTEMPTS && lack?.kind !== 'AWAY';
       if (lack === null || isLast || (isTriedOut && !(lack.kind === 'BROKEN' && hasPosition))) {

@@ -96,7 +96,7 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
 
   const requireLook = async (threadId: string): Promise<Look> => {
     const look = await lookAt(threadId);
-    if (look === null) throw new LogGone(threadId);
+    if (look === null) throw new LogGone('Thread', threadId);
     return look;
   };
 

@@ -37,20 +37,21 @@ export const answerOf = async (
   const viewerId = viewerOfPad(context, view, as);
   const { pad } = view;
   const reply = await context.loaders.padState.load({ ...question, pad, viewerId });
-  if (reply === 'GONE') throw new LogGone(pad.threadId, 'Scratchpad');
+  if (reply === 'GONE') throw new LogGone('Scratchpad', pad.scratchpadId);
   if (reply !== 'HIDDEN') return reply;
-  if (viewerId === view.viewerId) throw new LogGone(pad.threadId, 'Scratchpad');
+  // Who knew of the pad no longer knows of its thread: there is none.
+  if (viewerId === view.viewerId) throw new LogGone('Thread', pad.threadId);
   return null;
 };
 
 /** The pad by its id, for a viewer who was told of it. */
 export const requirePad = async (
   context: GraphQLContext,
-  { scratchpadId, threadId }: { readonly scratchpadId: string; readonly threadId: string },
+  { scratchpadId }: { readonly scratchpadId: string },
   viewerId: string | null,
 ): Promise<ScratchpadView> => {
   const view = await visiblePad(context, scratchpadId, viewerId);
-  if (view === null) throw new LogGone(threadId, 'Scratchpad');
+  if (view === null) throw new LogGone('Scratchpad', scratchpadId);
   return view;
 };
 

@@ -42,15 +42,16 @@ export class DomainError extends Error {
 }
 
 /**
- * A thread that an operation was reading, or its scratchpad, is deleted meanwhile: `NOT_FOUND` to whoever asked once. A
- * live stream of it that meets it inside a delivery does not fail; it ends with the delivery that says so.
+ * A thread or a scratchpad that an operation was reading is deleted meanwhile: `NOT_FOUND` to whoever asked once. A live
+ * stream of it that meets it inside a delivery does not fail; it ends with the delivery that says so.
  */
 export class LogGone extends DomainError {
   constructor(
-    readonly threadId: string,
-    what: 'Thread' | 'Scratchpad' = 'Thread',
+    readonly kind: 'Thread' | 'Scratchpad',
+    /** Of that thread or scratchpad. */
+    readonly id: string,
   ) {
-    super('NOT_FOUND', `${what} not found.`);
+    super('NOT_FOUND', `${kind} not found.`);
   }
 }
 

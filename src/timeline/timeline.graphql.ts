@@ -78,7 +78,7 @@ const VisibilityWindow = builder.objectRef<WindowView>('VisibilityWindow').imple
 
 const eventAtSeq = async (context: GraphQLContext, look: Look, seq: number): Promise<TimelineEvent> => {
   const event = await context.loaders.eventAt.load({ threadId: look.threadId, seq });
-  if (event === null) throw new LogGone(look.threadId);
+  if (event === null) throw new LogGone('Thread', look.threadId);
   return event;
 };
 

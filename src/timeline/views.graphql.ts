@@ -46,7 +46,7 @@ export const requireLook = async (
   key: { readonly threadId: string; readonly viewerId: string | null },
 ): Promise<Look> => {
   const look = await context.loaders.look.load(key);
-  if (look === null) throw new LogGone(key.threadId);
+  if (look === null) throw new LogGone('Thread', key.threadId);
   return look;
 };
 

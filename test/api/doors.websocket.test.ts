@@ -133,6 +133,7 @@ describe('operations over WebSocket', () => {
     ['a store is away', 'away', 6],
     ['something unexpected happens', 'unexpectedly', 3],
     ['another thread that it reads is deleted', 'gone', 2],
+    ['a scratchpad that it reads is deleted', 'pad gone', 2],
   ] as const)('an event is sent once it can be read whole: %s', async ([, how, times]) => {
     const socket = await connected();
     socket.subscribe('s', `subscription { count(to: 2) { value shaky(times: ${times}, how: "${how}") } }`);
@@ -141,6 +142,23 @@ describe('operations over WebSocket', () => {
       { data: { count: { value: 1, shaky: `at the ${times + 1}.` } }, extensions: { cursor: 'c1' } },
       { data: { count: { value: 2, shaky: `at the ${times + 2}.` } }, extensions: { cursor: 'c2' } },
     ]);
+    expect((await socket.next()).type).toBe('complete');
+  });
+
+  test('where a stream goes on after an event that it held back, its end stands at the last that went out', async () => {
+    const socket = await connected();
+    doors.numbers.grow(2);
+    socket.subscribe('s', 'subscription { live { value ended shaky(times: 1, how: "own gone") } }');
+    for (const value of [1, 2])
+      expect((await socket.next()).payload).toMatchObject({
+        data: { live: { value } },
+        extensions: { cursor: `c${value}` },
+      });
+    doors.numbers.end('OVER');
+    expect((await socket.next()).payload).toMatchObject({
+      data: { live: { ended: 'OVER' } },
+      extensions: { cursor: 'c2' },
+    });
     expect((await socket.next()).type).toBe('complete');
   });
 

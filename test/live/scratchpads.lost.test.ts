@@ -10,6 +10,7 @@ import {
   SET_CONTENT,
   told,
 } from '../support/padApi.ts';
+import { openRawSocket } from '../support/rawSocket.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 import { type Heard, subscribe } from '../support/subscribe.ts';
 
@@ -136,4 +137,29 @@ test('while Redis is away reads and writes are UNAVAILABLE within 2 s, the rest 
     expect(words(heard).filter((word) => word !== '+two')).toEqual(['start']);
     await heard[Symbol.asyncDispose]();
   }
+});
+
+test('an event goes out although a scratchpad that it reads is being deleted', async () => {
+  const world = await createPadWorld(server);
+  const socket = await openRawSocket(server.socketUrl);
+  await socket.init({ authorization: `Bearer ${world.token('ben')}` });
+  socket.subscribe(
+    't',
+    'subscription ($id: ID!) { timeline(threadId: $id) { event { id thread { scratchpad { content { text } } } } } }',
+    { id: world.threadId },
+  );
+  await socket.nextOf('t', 'next');
+  // As between the two reads of one execution: its row is found, its state is gone.
+  await redis.set(keyOf(world, 'gone'), '1');
+  for (const content of ['one', 'two']) {
+    const { postMessage } = await world.must<{ postMessage: { message: { id: string } } }>(
+      world.token('ada'),
+      'mutation ($id: ID!, $content: String!) { postMessage(input: { threadId: $id, content: $content }) { message { id } } }',
+      { id: world.threadId, content },
+    );
+    expect((await socket.nextOf('t', 'next')).payload).toMatchObject({
+      data: { timeline: { event: { id: postMessage.message.id } } },
+    });
+  }
+  await socket.close();
 });

@@ -66,6 +66,9 @@ export const createTestLog = () => {
 
 type TestLog = ReturnType<typeof createTestLog>;
 
+/** The thread that the streams follow. */
+const OWN = 'its own';
+
 async function* follow(log: TestLog, from: number, { session, signal }: KnownCaller) {
   const change = new EventEmitter();
   let at = from;
@@ -81,7 +84,7 @@ async function* follow(log: TestLog, from: number, { session, signal }: KnownCal
   session?.ended.addEventListener('abort', onEnded);
   signal?.addEventListener('abort', onChange);
   try {
-    yield { cursor: `c${at}`, value: null };
+    yield { cursor: `c${at}`, value: null, threadId: OWN };
     while (signal?.aborted !== true) {
       if (ending !== null) {
         yield { cursor: `c${at}`, value: null, ended: ending };
@@ -93,7 +96,7 @@ async function* follow(log: TestLog, from: number, { session, signal }: KnownCal
       }
       at += 1;
       log.pulled += 1;
-      yield { cursor: `c${at}`, value: at };
+      yield { cursor: `c${at}`, value: at, threadId: OWN };
     }
   } finally {
     log.events.off('change', onChange).off('end', onEnd);
@@ -107,7 +110,9 @@ const failWith = (how: string): never => {
   if (how === 'conflict') throw conflict('It is there already.', { existingId: 'item_1' });
   if (how === 'missing') throw notFound('Item');
   if (how === 'away') throw unavailable('The store is away. Try again.', { retryAfterMs: 1_500 });
-  if (how === 'gone') throw new LogGone('another');
+  if (how === 'gone') throw new LogGone('Thread', 'another');
+  if (how === 'pad gone') throw new LogGone('Scratchpad', OWN);
+  if (how === 'own gone') throw new LogGone('Thread', OWN);
   throw new TypeError('secret detail: hunter2');
 };
 
@@ -165,7 +170,8 @@ export const createTestSchema = (log: TestLog, gates: EventEmitter): GraphQLSche
     count: async function* (_, { from, to, after }, { caller }) {
       const resumed: unknown = caller.lastEventId ?? after;
       const start = typeof resumed === 'string' ? Number(resumed.slice(1)) : from;
-      for (let value = start + 1; value <= to; value += 1) yield { cursor: `c${value}`, value };
+      for (let value = start + 1; value <= to; value += 1)
+        yield { cursor: `c${value}`, value, threadId: OWN };
     },
     live: (_, { from }, { caller }) => follow(log, from, caller),
     blob: async function* (_, { bytes }) {
