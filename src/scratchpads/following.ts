@@ -1,6 +1,7 @@
 import type { Logs } from '../live/logs.ts';
 import { anyReady, Lookahead } from '../live/lookahead.ts';
 import type { Followed } from '../live/source.ts';
+import { stopOn } from '../live/stopping.ts';
 import type { TimelineEvent } from '../timeline/events.ts';
 import type { DeliveryEnd } from '../timeline/follow.ts';
 import { logKey } from '../timeline/live.ts';
@@ -112,18 +113,26 @@ export const following = async function* (
   };
 
   const awaitPad = async function* (): AsyncGenerator<ScratchpadDelivery, Turn | PadAddress> {
-    const log = new Lookahead(deps.making.follow(makingKey(ownerId, threadId), 0, stop));
-    let made: PadAddress | null = null;
-    const ended = yield* read(
-      log,
-      () => 0,
-      function* ({ scratchpadId: id }) {
-        made = { ownerId, threadId, scratchpadId: id };
-        yield* deliveries.created(id);
-        return true;
-      },
-    );
-    return made ?? (ended === 'GONE' ? 'THREAD_DELETED' : (ended ?? 'STOPPED'));
+    // The stream outlives this log, whose one item comes first.
+    const awaited = new AbortController();
+    const release = stopOn(awaited, [stop]);
+    try {
+      const log = new Lookahead(deps.making.follow(makingKey(ownerId, threadId), 0, awaited.signal));
+      let made: PadAddress | null = null;
+      const ended = yield* read(
+        log,
+        () => 0,
+        function* ({ scratchpadId: id }) {
+          made = { ownerId, threadId, scratchpadId: id };
+          yield* deliveries.created(id);
+          return true;
+        },
+      );
+      return made ?? (ended === 'GONE' ? 'THREAD_DELETED' : (ended ?? 'STOPPED'));
+    } finally {
+      awaited.abort();
+      release();
+    }
   };
 
   /** The pad's log is gone under its name: deleted, begun anew, or gone on after a fail-over. Tried until it is known. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Server, startApp } from '../support/app.ts';
 import { createPadWorld, FOLLOW, type PadPayload, type PadWorld, told } from '../support/padApi.ts';
 import { type Heard, subscribe } from '../support/subscribe.ts';
+import { until } from '../support/until.ts';
 
 let server: Server;
 beforeAll(async () => {
@@ -117,6 +118,7 @@ describe('a snapshot and what follows its end', () => {
 
 describe('a thread without a scratchpad', () => {
   test('is followed until it has one, and from the start of that', async () => {
+    const metrics = new URL('/metrics', server.url);
     const world = await createPadWorld(server, { hasPad: false });
     await using heard = follow(world, world.token('ada'), { threadId: world.threadId });
     await heard.until((payloads) => payloads.length >= 1);
@@ -129,6 +131,8 @@ describe('a thread without a scratchpad', () => {
     const scratchpadId = createScratchpad.scratchpad.id;
     await world.append(world.token('ben'), 'one', { scratchpadId });
     expect(await toldSoFar(heard, 3)).toEqual(['start', 'created', '+one']);
+    // Nothing is followed any more but the thread and the pad.
+    await until(async () => /^threadpad_tails 2$/m.test(await (await fetch(metrics)).text()));
     expect(heard.payloads[1]?.scratchpad).toMatchObject({
       scratchpadId,
       change: { scratchpad: { id: scratchpadId } },
