@@ -1,7 +1,9 @@
 import { builder } from '../graphql/builder.ts';
+import type { GraphQLContext } from '../graphql/context.ts';
 import { AS, pageArgs } from '../graphql/pageArgs.ts';
-import { ScratchpadEntryNode, ScratchpadNode } from '../graphql/refs.ts';
+import { ScratchpadEntryNode, ScratchpadNode, type ScratchpadView } from '../graphql/refs.ts';
 import { ParticipantNode } from '../participants/participants.graphql.ts';
+import type { PageArgs } from '../shared/paging.ts';
 import { cursorOfEntry, entriesAsk, entriesPage } from './pages.ts';
 import { visibleSources } from './sources.graphql.ts';
 import { answerOf, entryView, isKnownTo, viewerOfPad } from './views.graphql.ts';
@@ -71,6 +73,21 @@ const ScratchpadEntryConnection = builder.connectionObject(
   ScratchpadEntryEdge,
 );
 
+/** What is asked; null for one who may not know of the pad, who learns nothing of its cursors. Errors: as `entriesAsk`. */
+const askedBy = async (
+  context: GraphQLContext,
+  view: ScratchpadView,
+  viewerId: string | null,
+  args: PageArgs,
+): Promise<ReturnType<typeof entriesAsk> | null> => {
+  try {
+    return entriesAsk(view.pad.scratchpadId, args);
+  } catch (error) {
+    if (await isKnownTo(context, view, viewerId)) throw error;
+    return null;
+  }
+};
+
 builder.objectField(ScratchpadNode, 'entries', (t) =>
   t.field({
     type: ScratchpadEntryConnection,
@@ -80,9 +97,8 @@ builder.objectField(ScratchpadNode, 'entries', (t) =>
     args: { as: t.arg.id({ description: AS }), ...pageArgs },
     resolve: async (view, { as, ...args }, context) => {
       const viewerId = viewerOfPad(context, view, as);
-      // Whoever may not know of the pad learns nothing of its cursors.
-      if (!(await isKnownTo(context, view, viewerId))) return null;
-      const asked = entriesAsk(view.pad.scratchpadId, args);
+      const asked = await askedBy(context, view, viewerId, args);
+      if (asked === null) return null;
       const answer = await answerOf(context, view, as, { page: asked.page });
       if (answer === null) return null;
       const { entries, ...flags } = entriesPage(asked, answer);

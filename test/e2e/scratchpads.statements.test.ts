@@ -95,6 +95,17 @@ const PAGE = `query ($id: ID!, $first: Int, $after: Cursor, $last: Int, $before:
 }`;
 
 describe('a page with body, end and view', () => {
+  test('is one script also where the user asks for all of it as a member', async () => {
+    const AS_MEMBER = `query ($id: ID!, $as: ID!) { scratchpad(id: $id) {
+      end(as: $as) content(as: $as) { text } entries(as: $as, last: 5) { nodes { content } } } }`;
+    const variables = { id: world.scratchpadId, as: world.id('ada') };
+    const read = () => world.must(world.apiKey, AS_MEMBER, variables);
+    await read();
+    const { statements, commands: sent } = await during(read);
+    expect(sent).toEqual(['evalsha']);
+    expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(3);
+  });
+
   test('is one script and as many statements wherever it begins, for the user and for members', async () => {
     const contents = Array.from({ length: 200 }, (_, index) => `finding ${index}`);
     const { appendScratchpadEntries } = await world.must<{
