@@ -14,7 +14,7 @@ import type { PadAddress } from './keys.ts';
 import { padLogKey } from './log.ts';
 import { makingKey, type PadMade } from './making.ts';
 import type { PadChange, PadPosition } from './pad.ts';
-import type { Reading } from './reading.ts';
+import type { PadAsk, Reading } from './reading.ts';
 
 export interface FollowingDeps {
   readonly access: Access;
@@ -71,7 +71,9 @@ export const following = async function* (
   /** What was kept back in a gap is told as it is now. Tried until the stores answer. */
   const settle = async function* (pad: PadAddress | null): AsyncGenerator<ScratchpadDelivery, Turn | null> {
     while (pad !== null && deliveries.isUnsettled && !stop.aborted) {
-      const found = await present(deps, reader, pad, deliveries.position).catch(() => null);
+      const found = await present(deps, reader, pad, { content: true, position: deliveries.position }).catch(
+        () => null,
+      );
       if (found !== null) {
         // Whatever else it is, the logs tell.
         if (typeof found !== 'string' && found.isActive && found.positionHolds)
@@ -140,7 +142,7 @@ export const following = async function* (
     for (;;) {
       if (stop.aborted) return 'STOPPED';
       try {
-        const found = await present(deps, reader, pad, deliveries.position);
+        const found = await present(deps, reader, pad, { position: deliveries.position });
         if (typeof found === 'string') return found;
         if (found !== null) {
           if (found.positionHolds) deliveries.position = { ...deliveries.position, ...logOf(found.position) };
@@ -190,12 +192,12 @@ const turnOf = <Item>(
 
 const logOf = ({ epoch, tag }: PadPosition): Pick<PadPosition, 'epoch' | 'tag'> => ({ epoch, tag });
 
-/** How the pad is now for a reader who stands at `position`; why it is no more; null: not to be said at the moment. */
+/** How the pad is now for a reader, as asked; why it is no more; null: not to be said at the moment. */
 const present = async (
   { access, looks, reading }: FollowingDeps,
   { ownerId, threadId, viewerId }: Reader,
   { scratchpadId }: PadAddress,
-  position: PadPosition,
+  ask: PadAsk,
 ) => {
   const [granted, answer] = await Promise.all([
     access.grant({ ownerId, scratchpadId, participantId: viewerId }),
@@ -203,9 +205,7 @@ const present = async (
   ]);
   if (answer === null) return 'THREAD_DELETED';
   if (granted === null) return 'SCRATCHPAD_DELETED';
-  const [seen] = await reading.read([
-    { pad: granted.pad, look: answer.look, ask: { content: true, position } },
-  ]);
+  const [seen] = await reading.read([{ pad: granted.pad, look: answer.look, ask }]);
   return seen ?? null;
 };
 

@@ -82,6 +82,27 @@ test.each([
   }
 });
 
+test('readers that look again do not read the body for it', async () => {
+  const world = await createPadWorld(server);
+  await world.setContent(world.token('ada'), 'body');
+  const readers = followAll(world);
+  for (const heard of readers) await heard.until((payloads) => payloads.length >= 1);
+  const monitor = await redis.monitor();
+  const reads: string[] = [];
+  monitor.on('monitor', (_time: string, args: string[]) => {
+    const wants = args.at(-1) ?? '';
+    if (args.includes(keyOf(world, 'meta')) && wants.startsWith('{')) reads.push(wants);
+  });
+  await redis.flushall();
+  for (const heard of readers) {
+    await heard.until((payloads) => payloads.length >= 2);
+    await heard[Symbol.asyncDispose]();
+  }
+  monitor.disconnect();
+  expect(reads.length).toBeGreaterThan(0);
+  for (const wants of reads) expect(JSON.parse(wants)).not.toHaveProperty('c');
+});
+
 test('a removed reader is told of the reset at its re-add', async () => {
   const world = await createPadWorld(server);
   const ada = world.token('ada');
