@@ -90,7 +90,10 @@ export const parsePadCursor = (cursor: string, scratchpadId: string, field = 'af
   return { epoch, rev, seq, tag };
 };
 
-/** Where a stream stands: in which log, and how far. A scratchpad is another log in each epoch, and before it is made. */
+/**
+ * Where a stream stands: in which log, and how far. A scratchpad is another log in each epoch, after each fail-over within
+ * one, and before it is made.
+ */
 export interface StreamPosition {
   readonly log: string;
   readonly position: number;
@@ -102,7 +105,10 @@ export const readStreamCursor = (cursor: string): StreamPosition | undefined => 
   if (timeline !== undefined) return { log: timeline.threadId, position: timeline.seq };
   const pad = readPadCursor(cursor);
   if (pad !== undefined)
-    return { log: `${pad.scratchpadId} ${pad.epoch}`, position: Math.min(pad.rev, MAX_SEQ) };
+    return {
+      log: [pad.scratchpadId, pad.epoch, pad.tag].join(' '),
+      position: Math.min(pad.rev, MAX_SEQ),
+    };
   const suffix = NO_PAD.exec(decode(cursor))?.[1];
   return suffix === undefined
     ? undefined

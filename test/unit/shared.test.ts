@@ -4,8 +4,10 @@ import { canonicalJson, inputHash, type Json } from '../../src/shared/canonical.
 import {
   KEY_PART,
   keysetCursor,
+  padCursor,
   parseKeysetCursor,
   parseTimelineCursor,
+  readStreamCursor,
   timelineCursor,
 } from '../../src/shared/cursors.ts';
 import { DomainError } from '../../src/shared/errors.ts';
@@ -74,6 +76,14 @@ describe('cursors', () => {
         expect(position).toEqual({ threadId, seq, tag: eventId.slice(-6) });
       }),
     );
+  });
+
+  test('of a scratchpad before and after a fail-over are of two logs', () => {
+    const scratchpadId = newId('Scratchpad');
+    const logOf = (tag: string): string | undefined =>
+      readStreamCursor(padCursor(scratchpadId, { epoch: 'epoch', rev: 7, seq: 3, tag }))?.log;
+    expect(logOf('one')).toBe(logOf('one'));
+    expect(logOf('one')).not.toBe(logOf('other'));
   });
 
   test('of another thread, of another list and of nobody are refused', () => {
