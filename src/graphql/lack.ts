@@ -13,14 +13,14 @@ export interface Lack {
 }
 
 /** What a stream follows: it ends when one of them is deleted, and with nothing else. */
-export interface FollowedLogs {
+export interface FollowedIds {
   /** Of a scratchpad's stream its thread, without which there is no scratchpad. */
   readonly threadId?: string | null;
   readonly scratchpadId?: string | null;
 }
 
 /** The lack of a result in a stream of `followed`; null where each of its errors is an answer. The gravest counts. */
-export const lackOf = ({ errors }: ExecutionResult, followed: FollowedLogs): Lack | null => {
+export const lackOf = ({ errors }: ExecutionResult, followed: FollowedIds): Lack | null => {
   if (errors === undefined) return null;
   const lacks = errors.map((error) => ({ kind: kindOf(error, followed), error }));
   for (const grave of GRAVEST_FIRST)
@@ -31,7 +31,7 @@ export const lackOf = ({ errors }: ExecutionResult, followed: FollowedLogs): Lac
 /** What is gone cannot be read any more; what is away comes back and may then read otherwise. */
 const GRAVEST_FIRST = ['GONE', 'AWAY', 'BROKEN', 'TORN'] as const;
 
-const kindOf = (error: GraphQLError, { threadId, scratchpadId }: FollowedLogs): Lack['kind'] | null => {
+const kindOf = (error: GraphQLError, { threadId, scratchpadId }: FollowedIds): Lack['kind'] | null => {
   const cause = rootOf(error);
   if (cause instanceof LogGone)
     return cause.id === (cause.kind === 'Thread' ? threadId : scratchpadId) ? 'GONE' : 'TORN';

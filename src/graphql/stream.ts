@@ -4,11 +4,11 @@ import { bounded } from './answers.ts';
 import { asOfNow, type CreateContext, type KnownCaller } from './caller.ts';
 import type { ErrorMask } from './errors.ts';
 import type { Flow } from './flow.ts';
-import { type FollowedLogs, lackOf } from './lack.ts';
+import { type FollowedIds, lackOf } from './lack.ts';
 import type { OperationLimits } from './limits.ts';
 
 /** What a subscription's source yields: the root field's object. */
-interface Delivery extends FollowedLogs {
+interface Delivery extends FollowedIds {
   readonly cursor?: string | null;
   /** Set on the last one. */
   readonly ended?: string | null;
