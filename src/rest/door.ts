@@ -63,15 +63,16 @@ export const createRestDoor = ({
     refuseKeyInUrl(exchange.query);
     const presented = presentedIn(exchange.request.headers);
     const first = await authentication.authenticate(presented);
-    const body = await bodyOf(exchange, route);
+    const isAwaited = hasBody(exchange);
+    const body = isAwaited ? await bodyOf(exchange, route) : null;
     const checked = checkRequest(route, {
       params,
       query: exchange.query,
       headers: exchange.request.headers,
       body,
     });
-    // Once more: the body may have been long in coming, and the credential has ended meanwhile.
-    const actor = body === null ? first : await authentication.authenticate(presented);
+    // Once more: a body, also one that is only read away, may have been long in coming, and the credential has ended meanwhile.
+    const actor = isAwaited ? await authentication.authenticate(presented) : first;
     progress.isServed = true;
     return route.serve({ actor, services, params, ...checked });
   };
@@ -132,12 +133,11 @@ const refuseKeyInUrl = (query: URLSearchParams): void => {
   throw new InvalidRequest([issueOf('value_error', message, ['query', name], null)]);
 };
 
-/** The body's text where the route takes one; what others are sent is read away. Null for none. */
+const hasBody = ({ request: { headers } }: Exchange): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
+/** The body's text where the route takes one, else null: what such a route is sent is read away. */
 const bodyOf = async ({ request }: Exchange, route: RestRoute): Promise<string | null> => {
-  const isAbsent =
-    request.headers['transfer-encoding'] === undefined &&
-    Number(request.headers['content-length'] ?? 0) === 0;
-  if (isAbsent) return null;
   if (route.body !== undefined && !isJson(request))
     throw new Refusal(
       415,

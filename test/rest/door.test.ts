@@ -185,37 +185,46 @@ test('a server that is shutting down takes nothing new', async () => {
   expect((await fetch(`${origin}/v1/nothing`)).status).toBe(404);
 });
 
-test('a credential that ends while a body is coming does nothing any more', async () => {
-  let isEnded = false;
-  let isServed = false;
-  const { port } = await open(
-    [
-      route({
-        ...shared,
-        method: 'POST',
-        body: z.strictObject({}),
-        answer: Done,
-        async serve() {
-          isServed = true;
-          return { body: { done: true } };
-        },
-      }),
-    ],
-    { ended: () => isEnded },
-  );
-  const socket = connect(port, '127.0.0.1');
-  socket.write(
-    'POST /v1/things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{',
-  );
-  const answer = new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(chunk.toString())));
-  // The first half has come once another request on the same server is answered.
-  await fetch(`http://127.0.0.1:${port}/v1/nothing`);
-  isEnded = true;
-  socket.write('}');
-  expect(await answer).toMatch(/^HTTP\/1\.1 401/);
-  expect(isServed).toBe(false);
-  socket.destroy();
-});
+test.each([
+  { method: 'POST', body: z.strictObject({}) },
+  // One that takes no body, and is sent one.
+  { method: 'DELETE', body: undefined },
+] as const)(
+  'a credential that ends while a body of $method is coming does nothing any more',
+  async ({ method, body }) => {
+    let isEnded = false;
+    let isServed = false;
+    const { port } = await open(
+      [
+        route({
+          ...shared,
+          method,
+          ...(body && { body }),
+          answer: Done,
+          async serve() {
+            isServed = true;
+            return { body: { done: true } };
+          },
+        }),
+      ],
+      { ended: () => isEnded },
+    );
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      `${method} /v1/things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{`,
+    );
+    const answer = new Promise<string>((resolve) =>
+      socket.once('data', (chunk) => resolve(chunk.toString())),
+    );
+    // The first half has come once another request on the same server is answered.
+    await fetch(`http://127.0.0.1:${port}/v1/nothing`);
+    isEnded = true;
+    socket.write('}');
+    expect(await answer).toMatch(/^HTTP\/1\.1 401/);
+    expect(isServed).toBe(false);
+    socket.destroy();
+  },
+);
 
 test('bodies are bounded as they come', async () => {
   const { origin } = await open([
