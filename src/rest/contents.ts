@@ -176,18 +176,20 @@ export const CONTENT_ROUTES = [
     answerHeaders: ['X-Cursor', 'X-Entry-Seq', 'X-Expires-At'],
     errors: { ...WRITTEN, IDEMPOTENCY_KEY_REUSED: [] },
     async serve({ actor, services, params: { scratchpad_id: scratchpadId }, headers, body }) {
-      const { entry, position, ttlSeconds } = await services.scratchpadWriting.append(actor, {
+      const { entry, position, ttlSeconds, mayRead } = await services.scratchpadWriting.append(actor, {
         scratchpadId,
         content: body.content,
         idempotencyKey: headers['idempotency-key'],
       });
       return {
         body: entryBody(scratchpadId, entry),
-        headers: answerHeaders({
-          'X-Cursor': padCursor(scratchpadId, position),
-          'X-Entry-Seq': entry.seq,
-          'X-Expires-At': expiryAfter(entry.createdAt, ttlSeconds),
-        }),
+        headers: mayRead
+          ? answerHeaders({
+              'X-Cursor': padCursor(scratchpadId, position),
+              'X-Entry-Seq': entry.seq,
+              'X-Expires-At': expiryAfter(entry.createdAt, ttlSeconds),
+            })
+          : {},
       };
     },
   }),

@@ -56,6 +56,8 @@ export interface WriteResult {
   readonly threadId: string;
   readonly scratchpadId: string;
   readonly viewerId: string | null;
+  /** May read the pad as it is. Not who was removed, and is answered what it wrote before. */
+  readonly mayRead: boolean;
   /** 0: what was written is kept. Else how long after a write all of the pad expires. */
   readonly ttlSeconds: number;
   /** Where the pad's log stands after it. */
@@ -268,11 +270,12 @@ const isOfKind = <Kind extends string>(outcome: unknown, kind: Kind): outcome is
 const isGone = (outcome: unknown): outcome is Gone => isOfKind(outcome, 'GONE');
 const isFenced = (outcome: unknown): outcome is Fenced => isOfKind(outcome, 'FENCED');
 
-const resultOf = ({ pad, participantId }: PadAccess, position: PadPosition): WriteResult => ({
+const resultOf = ({ pad, participantId, state }: PadAccess, position: PadPosition): WriteResult => ({
   ownerId: pad.ownerId,
   threadId: pad.threadId,
   scratchpadId: pad.scratchpadId,
   viewerId: participantId,
+  mayRead: mayWrite({ state }),
   ttlSeconds: pad.ttlSeconds,
   position,
 });

@@ -60,6 +60,7 @@ describe('content', () => {
     expect((await put('four', `W/${third.headers.get('etag')}`)).status).toBe(200);
     expect((await put('five', '*')).status).toBe(200);
     expect((await put('six', '"a", "b"')).status).toBe(422);
+    expect((await put('six', '')).status).toBe(422);
     expect((await scene.readContent()).content).toBe('five');
     expect((await put('seven', '"nothing-1"')).status).toBe(412);
     expect((await scene.owner.put(scene.content(), { content: 'last writer' })).status).toBe(200);
@@ -275,6 +276,8 @@ describe('members', () => {
     expect(await scene.readEntries(scout, `${scene.entries()}?limit=5`)).toEqual(['mine']);
     const replayed = await scout.post(scene.entries(), { content: 'mine' }, { 'idempotency-key': 'k' });
     expect(parsedAs('EntryRead', replayed).content).toBe('mine');
+    for (const name of ['x-cursor', 'x-entry-seq', 'x-expires-at'])
+      expect([name, replayed.headers.has(name)]).toEqual([name, false]);
     await scene.readd('scout');
     await scene.owner.post(scene.entries(), { content: 'afterwards' });
     expect(await scene.readEntries(scout)).toEqual(['mine', 'afterwards']);
