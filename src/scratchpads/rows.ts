@@ -44,17 +44,32 @@ const OF_THREADS = statement<ScratchpadRow>(
 const time = (parameter: string, otherwise: string): string =>
   `coalesce('epoch'::timestamptz + ${parameter}::bigint * interval '1 millisecond', '${otherwise}')`;
 
-const listSelect = (order: 'ASC' | 'DESC'): Statement<ScratchpadRow> =>
+const RANGE = `(s.created_at, s.id) > (${time('$2', '-infinity')}, coalesce($3, ''))
+  AND (s.created_at, s.id) < (${time('$4', 'infinity')}, coalesce($5, ''))`;
+
+const OF_OWNER = `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND ${RANGE}`;
+
+/** From its memberships, always: it costs what the viewer has, never what the tenant has. */
+const OF_VIEWER = `WITH seen AS MATERIALIZED (
+  SELECT s.* FROM thread_members m JOIN scratchpads s ON s.owner_id = m.owner_id AND s.thread_id = m.thread_id
+  WHERE m.owner_id = $1 AND m.participant_id = $7 AND ${RANGE}
+) SELECT ${PAD_COLUMNS} FROM seen s`;
+
+const listSelect = (name: string, source: string, order: 'ASC' | 'DESC'): Statement<ScratchpadRow> =>
   statement<ScratchpadRow>(
-    `scratchpads_${order.toLowerCase()}`,
-    `SELECT ${PAD_COLUMNS} FROM scratchpads s
-     WHERE s.owner_id = $1 AND ${SEEN_BY('$2')}
-       AND (s.created_at, s.id) > (${time('$3', '-infinity')}, coalesce($4, ''))
-       AND (s.created_at, s.id) < (${time('$5', 'infinity')}, coalesce($6, ''))
-     ORDER BY s.created_at ${order}, s.id ${order} LIMIT $7`,
+    `scratchpads_${name}_${order.toLowerCase()}`,
+    `${source} ORDER BY s.created_at ${order}, s.id ${order} LIMIT $6`,
   );
-const FORWARD = listSelect('ASC');
-const INVERTED = listSelect('DESC');
+const LISTS = {
+  owner: {
+    forward: listSelect('of_owner', OF_OWNER, 'ASC'),
+    inverted: listSelect('of_owner', OF_OWNER, 'DESC'),
+  },
+  viewer: {
+    forward: listSelect('of_viewer', OF_VIEWER, 'ASC'),
+    inverted: listSelect('of_viewer', OF_VIEWER, 'DESC'),
+  },
+} as const;
 
 const MARK_LEGACY = statement(
   'scratchpad_legacy_checked',
@@ -94,16 +109,18 @@ export const createPadRows = ({
     fromRow,
     byId: (ownerId, ids, viewerId) => read(BY_ID, [ownerId, ids, viewerId]),
     ofThreads: (ownerId, threadIds, viewerId) => read(OF_THREADS, [ownerId, threadIds, viewerId]),
-    list: (ownerId, viewerId, { after, before, limit, inverted }) =>
-      read(inverted ? INVERTED : FORWARD, [
+    list: (ownerId, viewerId, { after, before, limit, inverted }) => {
+      const lists = viewerId === null ? LISTS.owner : LISTS.viewer;
+      return read(inverted ? lists.inverted : lists.forward, [
         ownerId,
-        viewerId,
         after?.[0] ?? null,
         after?.[1] ?? null,
         before?.[0] ?? null,
         before?.[1] ?? null,
         limit,
-      ]),
+        ...(viewerId === null ? [] : [viewerId]),
+      ]);
+    },
   };
 };
 
