@@ -52,7 +52,10 @@ export const createMemberChanges = ({
 }): ChangeMember => {
   const raise = (pad: PadAddress, seq: number): Promise<boolean> =>
     new Promise((resolve) => {
+      let isMissed = false;
       const missed = (error: unknown): void => {
+        if (isMissed) return;
+        isMissed = true;
         log.warn({ err: error }, 'Redis did not take a fence in time; it is raised as soon as it can be.');
         resolve(false);
       };
@@ -136,9 +139,8 @@ interface FenceRow {
 const CLAIM = statement<FenceRow>(
   'scratchpad_fences_claim',
   `UPDATE scratchpad_fences f SET due_at = now() + interval '30 seconds', attempts = f.attempts + 1
-   FROM (SELECT d.scratchpad_id, d.seq FROM scratchpad_fences d WHERE d.due_at <= now()
-         ORDER BY d.due_at LIMIT $1 FOR UPDATE SKIP LOCKED) AS due
-   WHERE f.scratchpad_id = due.scratchpad_id AND f.seq = due.seq
+   WHERE f.ctid = ANY (ARRAY(
+     SELECT d.ctid FROM scratchpad_fences d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT $1 FOR UPDATE SKIP LOCKED))
    RETURNING f.scratchpad_id, f.seq, f.owner_id, f.thread_id,
      EXISTS (SELECT 1 FROM scratchpads s WHERE s.id = f.scratchpad_id) AS is_there`,
 );
