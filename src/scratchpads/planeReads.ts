@@ -9,7 +9,7 @@ import { holds, NO_LOG, type PadLog, padLog } from './positions.ts';
 import { readContent, readEntry } from './records.ts';
 import { SCRIPTS } from './scripts.ts';
 
-/** What one call of the script may read of a page, about; more is read by further calls as of the first look. */
+/** What one call of the script reads at most, about; more is read by further calls as of the first look. */
 const CALL_BYTES = 512 * 1024;
 /** How often a look that was overtaken by a clear or a reset begins again. */
 const ATTEMPTS = 5;
@@ -106,7 +106,7 @@ export const createPlaneReads = ({ redis, importLegacy }: Context): Verbs => {
       if (want.isBackward) skipped = part.skipped + cut;
       if (part.next === null || entries.length >= want.limit || bytes >= maxBytes) break;
       const rest = pageArgument(want, want.limit - entries.length, part.next);
-      const further = await goOn(pad, look, { p: [rest] });
+      const further = await goOn(pad, look, pagesArgument([{ want, rest }]));
       if (further === null) return null;
       part = pagePart(further.pages[0]);
     }
@@ -222,20 +222,30 @@ const lookCall = ({ pad, grant, wants }: PadRead): ScriptCall => ({
 
 const wantsArgument = ({ content, pages = [], seqs = [] }: PadWants): object => ({
   ...(content === true ? { c: true } : {}),
-  ...(pages.length > 0 ? { p: pages.map((page) => pageArgument(page, page.limit, null)) } : {}),
+  ...pagesArgument(pages.map((want) => ({ want, rest: pageArgument(want, want.limit, null) }))),
   ...(seqs.length > 0 ? { s: ascending(seqs) } : {}),
 });
 
 const ascending = (seqs: readonly number[]): number[] => [...new Set(seqs)].sort((one, other) => one - other);
+
+/** Windows that pages share are sent, and looked up, once for all of them. */
+const pagesArgument = (pages: readonly { readonly want: PageWant; readonly rest: object }[]): object => {
+  if (pages.length === 0) return {};
+  const lists = [...new Set(pages.flatMap(({ want: { windows } }) => (windows === null ? [] : [windows])))];
+  const p = pages.map(({ want: { windows }, rest }) =>
+    windows === null ? rest : { ...rest, w: lists.indexOf(windows) + 1 },
+  );
+  const w = lists.map((windows) =>
+    windows.map(({ from, until }) => (until === null ? [from] : [from, until])),
+  );
+  return { p, w };
+};
 
 /** `next`: where an earlier part of the page left off. */
 const pageArgument = (want: PageWant, limit: number, next: number | null): object => {
   const after = next !== null && !want.isBackward ? next - 1 : want.after;
   const before = next !== null && want.isBackward ? next + 1 : want.before;
   return {
-    ...(want.windows === null
-      ? {}
-      : { w: want.windows.map(({ from, until }) => (until === null ? [from] : [from, until])) }),
     ...(after === null ? {} : { a: after }),
     ...(before === null ? {} : { b: before }),
     ...(want.isBackward ? { r: true } : {}),

@@ -1,10 +1,11 @@
 import { LIST, STATE } from './state.ts';
 
 /**
- * Bounds of what one call reads: so many stretches of the list, and bytes. A caller who wants more asks again from
- * `next` on, as of the first look.
+ * Bounds of what one call reads, of all its pages and single entries together: so many stretches of the list, and
+ * bytes. A caller who wants more asks again from `next` on, as of the first look.
  */
 const FETCH = `
+local spent, seeks = 0, 0
 -- How many entries one stretch may take, and how many hidden ones it takes in rather than begin another.
 local function stretch()
   local average = s.bytes / math.max(1, s.seq - s.base) + 256
@@ -13,14 +14,14 @@ end
 -- Of ranges {low, high} of seqs (ascending, disjoint) the first or last \`limit\` values, in the order of reading.
 -- The second result is the seq to go on from, nil when all was read.
 local function fetch(ranges, limit, backward, budget)
-  local found, bytes, seeks = {}, 0, 0
+  local found, own, bytes = {}, 0, 0
   local chunk, gap = stretch()
   local step, at, stop = 1, 1, #ranges
   if backward then step, at, stop = -1, #ranges, 1 end
   local from = ranges[at] and (backward and ranges[at][2] or ranges[at][1])
   while ranges[at] and #found < limit do
-    if seeks >= 24 or bytes >= budget then return found, from end
-    seeks = seeks + 1
+    if own >= 24 or seeks >= 64 or bytes >= budget or spent >= 524288 then return found, from end
+    own, seeks = own + 1, seeks + 1
     local reach = from + step * (math.min(chunk, limit - #found + gap) - 1)
     local low, high, last = from, from, at
     if backward then
@@ -35,7 +36,7 @@ local function fetch(ranges, limit, backward, budget)
     if backward then first, final = #values, 1 end
     for index = first, final, step do
       local seq = low + index - 1
-      bytes = bytes + #values[index]
+      bytes, spent = bytes + #values[index], spent + #values[index]
       while ranges[at] and ((backward and seq < ranges[at][1]) or (not backward and seq > ranges[at][2])) do at = at + step end
       if not ranges[at] then break end
       if seq >= ranges[at][1] and seq <= ranges[at][2] then
@@ -98,8 +99,9 @@ end
 `;
 
 /**
- * 1 thread seq of the grant, 2 what is wanted (JSON): c content, p pages {w windows or nil, a after, b before, l limit,
- * r backward, k bytes}, s seqs (ascending), o {e epoch, q seq, z base} of the first look if this goes on from it.
+ * 1 thread seq of the grant, 2 what is wanted (JSON): c content, w lists of windows, p pages {w which of them or nil, a
+ * after, b before, l limit, r backward, k bytes}, s seqs (ascending), o {e epoch, q seq, z base} of the first look if
+ * this goes on from it.
  * Answers STATE epoch rev seq base tags expiry content pages entries next; FENCED where something stands above what the
  * grant saw; MORE where it must be called again to find all windows; CHANGED where the first look cannot go on.
  */
@@ -114,47 +116,74 @@ ${LIST}
 ${FETCH}
 ${BOUNDS}
 local top = first and first.q or s.seq
-local pages = {}
+-- What a list of windows shows: ranges {low, high, how many are shown before it}, ascending; their sum; where it ends.
+local function view(windows)
+  local shown, total, ends = {}, 0, {s.seq, s.rev}
+  local function show(low, high)
+    if low > high then return end
+    shown[#shown + 1] = {low, high, total}
+    total = total + high - low + 1
+  end
+  if not windows then
+    show(s.base + 1, top)
+    return {shown, total, ends}
+  end
+  ends = {0, 0}
+  local threads = {}
+  for _, window in ipairs(windows) do
+    threads[#threads + 1] = window[1]
+    if window[2] then threads[#threads + 1] = window[2] end
+  end
+  if not learn(threads) then return nil end
+  for _, window in ipairs(windows) do
+    ends = window[2] and bounds[window[2]] or {s.seq, s.rev}
+    show(math.max(bounds[window[1]][1], s.base) + 1, math.min(ends[1], top))
+  end
+  return {shown, total, ends}
+end
+-- The first range that ends at \`seq\` or behind it.
+local function rangeAt(shown, seq)
+  local low, high = 1, #shown + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if shown[middle][2] >= seq then high = middle else low = middle + 1 end
+  end
+  return low
+end
+-- Those that a page can need: each holds one entry at least, so one more than its limit, however many there are.
+local function rangesOf(shown, page, first, last)
+  local ranges = {}
+  if first > last then return ranges end
+  local step, at = 1, rangeAt(shown, first)
+  if page.r then
+    step, at = -1, rangeAt(shown, last)
+    if not shown[at] or shown[at][1] > last then at = at - 1 end
+  end
+  while shown[at] and shown[at][1] <= last and shown[at][2] >= first and #ranges <= page.l do
+    ranges[#ranges + 1] = {math.max(shown[at][1], first), math.min(shown[at][2], last)}
+    at = at + step
+  end
+  if page.r then
+    for index = 1, math.floor(#ranges / 2) do
+      local other = #ranges + 1 - index
+      ranges[index], ranges[other] = ranges[other], ranges[index]
+    end
+  end
+  return ranges
+end
+local views, pages = {}, {}
 for number, page in ipairs(wants.p or {}) do
-  local ranges, shown, ends = {}, {}, {s.seq, s.rev}
-  if page.w then
-    ends = {0, 0}
-    local threads = {}
-    for _, window in ipairs(page.w) do
-      threads[#threads + 1] = window[1]
-      if window[2] then threads[#threads + 1] = window[2] end
-    end
-    if not learn(threads) then return {'MORE'} end
-    for _, window in ipairs(page.w) do
-      local low, close = bounds[window[1]][1] + 1, {s.seq, s.rev}
-      if window[2] then close = bounds[window[2]] end
-      ends = close
-      low = math.max(low, s.base + 1)
-      local high = math.min(close[1], top)
-      if low <= high then shown[#shown + 1] = {low, high} end
-    end
-  elseif top > s.base then
-    shown[1] = {s.base + 1, top}
-  end
-  local total = 0
-  local after, before = page.a or 0, page.b or math.huge
-  for _, range in ipairs(shown) do
-    total = total + range[2] - range[1] + 1
-    local low, high = math.max(range[1], after + 1), math.min(range[2], before - 1)
-    if low <= high then ranges[#ranges + 1] = {low, high} end
-  end
-  local found, next = fetch(ranges, page.l, page.r, page.k)
+  local name = page.w or 0
+  if not views[name] then views[name] = view(page.w and wants.w[page.w]) end
+  if not views[name] then return {'MORE'} end
+  local shown, total, ends = unpack(views[name])
+  local first, last = (page.a or 0) + 1, (page.b or math.huge) - 1
+  local found, next = fetch(rangesOf(shown, page, first, last), page.l, page.r, page.k)
   -- How many are shown before the first of these, or before where it would be.
-  local edge = page.r and page.b or after + 1
-  if found[1] then
-    edge = tonumber(string.match(found[page.r and #found or 1], '^{"seq":(%d+)'))
-  end
-  local skipped = 0
-  for _, range in ipairs(shown) do
-    if range[1] < (edge or math.huge) then
-      skipped = skipped + math.min(range[2], (edge or math.huge) - 1) - range[1] + 1
-    end
-  end
+  local edge = page.r and page.b or first
+  if found[1] then edge = tonumber(string.match(found[page.r and #found or 1], '^{"seq":(%d+)')) end
+  local at = shown[rangeAt(shown, edge)]
+  local skipped = at and at[3] + math.max(0, edge - at[1]) or total
   pages[number] = {found, next or false, total, skipped, ends[1], ends[2]}
 end
 local entries, following = {}, nil
