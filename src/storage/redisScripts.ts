@@ -42,7 +42,7 @@ export const runScripts = async (redis: Redis | Cluster, calls: readonly ScriptC
   for (const { script, keys, args } of calls) pipeline.evalsha(script.digest, keys.length, ...keys, ...args);
   const results = (await pipeline.exec()) ?? [];
   return Promise.all(
-    calls.map((call, index): Reply | Promise<Reply> => {
+    calls.map(async (call, index): Promise<Reply> => {
       const [error, reply] = results[index] ?? [new Error('Connection is closed.')];
       if (error === null) return reply as Reply;
       if (isUnknownScript(error)) return runScript(redis, call);
