@@ -113,6 +113,25 @@ test('neither a wipe nor an expiry lets through what was authorised before it, s
   markOf(await put(pad, 4, last));
 });
 
+test('another server, which may have lost the last raise, lets nothing through that was not settled there', async () => {
+  const { plane, redis } = world;
+  const pad = newPad();
+  await append(plane, pad, 3, 'a');
+  const { meta } = keysOf(pad);
+  const before = await redis.commands.hgetall(meta);
+  await plane.raise(pad, 4);
+  await redis.commands.unlink(meta);
+  await redis.commands.hset(meta, { ...before, tag: '0123abcd', fencer: '0123abcd' });
+  const mark = markOf(await put(pad, 3));
+  expect(mark).not.toBe(before.mark);
+  expect(markOf(await put(pad, 3, before.mark))).toBe(mark);
+  await plane.raise(pad, 4);
+  const next = markOf(await put(pad, 3, mark));
+  done(await put(pad, 4, next));
+  done(await put(pad, 4));
+  markOf(await put(pad, 3));
+});
+
 test('a late raise changes no fence, and its place in the list is found', async () => {
   const pad = newPad();
   await append(world.plane, pad, 3, 'a');

@@ -45,9 +45,19 @@ end
 
 /**
  * No change of membership since a grant that bears the present mark: every raise makes another. So where the fence is
- * above it, what raised it was rolled back, and the notes above it are of changes that never were.
+ * above it, what raised it was rolled back, and the notes above it are of changes that never were. Another server may
+ * have lost the last raise in a fail-over: there fence and mark are unknown until they are settled.
  */
 export const FENCE = `
+-- Another after each fail-over or restart.
+local server
+local function serverTag()
+  if not server then
+    local info = redis.pcall('INFO', 'replication')
+    server = type(info) == 'string' and string.match(info, 'master_replid:(%w%w%w%w%w%w%w%w)') or '00000000'
+  end
+  return server
+end
 local function dropNotes(above, upTo)
   if upTo - above > 5000 then
     for _, name in ipairs(redis.call('HKEYS', META)) do
@@ -60,6 +70,10 @@ local function dropNotes(above, upTo)
 end
 -- nil, or the mark to settle.
 local function fenced(grant, settles, candidate)
+  if s.fencer ~= serverTag() then
+    if s.fence then redis.call('HDEL', META, 'fence') end
+    s.fence, s.mark = nil, nil
+  end
   if s.mark and settles == s.mark then
     if not s.fence or s.fence > grant then
       if s.fence then dropNotes(grant, s.fence) end
@@ -71,22 +85,21 @@ local function fenced(grant, settles, candidate)
   if s.fence and grant >= s.fence then return nil end
   if not s.mark then
     s.mark = candidate
-    redis.call('HSET', META, 'mark', s.mark)
+    redis.call('HSET', META, 'mark', s.mark, 'fencer', serverTag())
     if not s.epoch then redis.call('PEXPIRE', META, 60000) end
   end
   return s.mark
 end
 `;
 
-/** Which server takes this write: another after each fail-over or restart, so that what one lost is known as such. */
+/** Which server takes this write is kept, so that what another lost in a fail-over is known as such. Follows FENCE. */
 export const TAG = `
 local function begin(epoch)
   if not s.epoch then
     s.epoch = epoch
     redis.call('PERSIST', META)
   end
-  local info = redis.pcall('INFO', 'replication')
-  local tag = type(info) == 'string' and string.match(info, 'master_replid:(%w%w%w%w%w%w%w%w)') or '00000000'
+  local tag = serverTag()
   if tag ~= s.tag then
     s.tag = tag
     s.tags = string.sub(s.tags, -600) .. tag .. ':' .. s.rev .. ','

@@ -6,7 +6,7 @@
  * Fields of meta: epoch, rev, seq (of the last entry, also across clears), base (the seq before the list's first
  * entry), bytes (of the entries' contents), version and crev (of the content; there: '1' while it is there), ccrev
  * ccactor ccthread, ecrev ecactor ecthread (the last clear of content and of entries), fence, mark (another at each
- * raise), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
+ * raise), fencer (the tag of the server on which these two are known), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
  * rev after which each began), hold (see EXPIRE), `n:<thread seq>` (`<entry seq>:<rev>`: where the list stood at
  * that change of membership), expires ('1' where keys do), open (a batch
  * that comes in parts: its id, how many entries of it stand behind seq where nobody sees them, until when it may go
@@ -17,8 +17,8 @@ local GONE, META, CONTENT, ENTRIES, IDEM, IMPORT = unpack(KEYS)
 if redis.call('EXISTS', GONE) == 1 then return {'GONE'} end
 local s = {}
 do
-  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open')
-  s.epoch, s.tag, s.tags, s.mark = m[1], m[9] or '', m[10] or '', m[12]
+  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open', 'fencer')
+  s.epoch, s.tag, s.tags, s.mark, s.fencer = m[1], m[9] or '', m[10] or '', m[12], m[15]
   s.rev, s.seq, s.base = tonumber(m[2]) or 0, tonumber(m[3]) or 0, tonumber(m[4]) or 0
   s.bytes, s.version, s.last = tonumber(m[5]) or 0, tonumber(m[6]) or 0, tonumber(m[8]) or 0
   s.there, s.fence, s.expires = m[7] == '1', tonumber(m[11]), m[13]

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Appended } from '../../../src/scratchpads/pad.ts';
+import type { WriteRefusal } from '../../../src/scratchpads/plane.ts';
 import { setLogLevel } from '../../../src/shared/log.ts';
 import {
   append,
@@ -31,11 +33,14 @@ test('Redis killed under load: what was acknowledged is there, and what is sent 
     for (let count = 0; isKilling; count += 1) {
       const contents = [`${writer}-${count}`];
       const key = { key: contents.join(), hash: 'h' };
+      let mark: string | null = null;
       for (let isDone = false; !isDone; ) {
-        const outcome = await plane
-          .append(pad, grantAt(1), newAuthor(), { contents, key })
+        const outcome: Appended | WriteRefusal | null = await plane
+          .append(pad, grantAt(1, mark), newAuthor(), { contents, key })
           .catch(() => new Promise<null>((resolve) => setImmediate(resolve, null)));
         isDone = outcome?.kind === 'DONE';
+        // Another server knows no fence until it is settled.
+        if (outcome?.kind === 'FENCED') mark = outcome.mark;
       }
       acknowledged.push(...contents);
     }
