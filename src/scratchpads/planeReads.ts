@@ -2,8 +2,8 @@ import type { Cluster, Redis } from 'ioredis';
 import { unavailable } from '../shared/errors.ts';
 import { type Reply, runScript, runScripts, type ScriptCall } from '../storage/redisScripts.ts';
 import { type PadAddress, padKeys } from './keys.ts';
-import type { Fenced, Gone, PadChange, PadEntry, PadPosition } from './pad.ts';
-import type { PadPage, PadRead, PadState, PadWants, PageWant, Plane } from './plane.ts';
+import type { Fenced, Gone, Pad, PadChange, PadEntry, PadPosition } from './pad.ts';
+import type { PadPage, PadRead, PadState, PadWants, PageWant, Plane, ThreadWindow } from './plane.ts';
 import { isLate, LATE } from './planeWrites.ts';
 import { holds, NO_LOG, type PadLog, padLog } from './positions.ts';
 import { readContent, readEntry } from './records.ts';
@@ -37,7 +37,7 @@ export const createPlaneReads = ({ redis, importLegacy }: Context): Verbs => {
       // Each such call finds and notes some windows more.
       while (reply[0] === 'MORE') reply = parts(await runScript(redis, lookCall(read)));
       if (reply[0] === 'GONE') return { kind: 'GONE' };
-      if (reply[0] === 'FENCED') return LATE;
+      if (reply[0] === 'FENCED') return { kind: 'FENCED', mark: String(reply[1]) };
       const state = await finish(read, reply);
       if (state !== null) return state;
       if (isLate(read.grant)) return LATE;
@@ -75,7 +75,7 @@ export const createPlaneReads = ({ redis, importLegacy }: Context): Verbs => {
     const { end } = look.log;
     const o = { e: end.epoch, q: end.seq, z: look.base };
     for (;;) {
-      const args = [0, JSON.stringify({ ...wants, o })];
+      const args = [0, JSON.stringify({ ...wants, o }), '', 0];
       const reply = parts(await runScript(redis, { script: SCRIPTS.read, keys: padKeys(pad), args }));
       if (reply[0] === 'STATE') return lookFrom(reply);
       if (reply[0] !== 'MORE') return null;
@@ -192,15 +192,8 @@ const lookFrom = (reply: readonly Reply[]): Look => {
   };
 };
 
-const NOTHING: Look = {
-  log: NO_LOG,
-  base: 0,
-  expiresAt: null,
-  content: null,
-  pages: [],
-  entries: [],
-  next: null,
-};
+const EMPTY = { base: 0, expiresAt: null, content: null, pages: [], entries: [], next: null };
+const NOTHING: Look = { log: NO_LOG, ...EMPTY };
 
 const pagePart = (reply: Reply | undefined): PagePart => {
   const [values, next, total, skipped, endSeq, endRev] = parts(reply);
@@ -214,10 +207,12 @@ const pagePart = (reply: Reply | undefined): PagePart => {
   };
 };
 
+const timeToLive = ({ legacyPending, ttlSeconds }: Pad): number => (legacyPending ? 0 : ttlSeconds);
+
 const lookCall = ({ pad, grant, wants }: PadRead): ScriptCall => ({
   script: SCRIPTS.read,
   keys: padKeys(pad),
-  args: [grant.threadSeq, JSON.stringify(wantsArgument(wants))],
+  args: [grant.threadSeq, JSON.stringify(wantsArgument(wants)), grant.settles ?? '', timeToLive(pad)],
 });
 
 const wantsArgument = ({ content, pages = [], seqs = [] }: PadWants): object => ({
@@ -235,9 +230,8 @@ const pagesArgument = (pages: readonly { readonly want: PageWant; readonly rest:
   const p = pages.map(({ want: { windows }, rest }) =>
     windows === null ? rest : { ...rest, w: lists.indexOf(windows) + 1 },
   );
-  const w = lists.map((windows) =>
-    windows.map(({ from, until }) => (until === null ? [from] : [from, until])),
-  );
+  const bounds = ({ from, until }: ThreadWindow) => (until === null ? [from] : [from, until]);
+  const w = lists.map((windows) => windows.map(bounds));
   return { p, w };
 };
 

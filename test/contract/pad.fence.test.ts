@@ -163,9 +163,62 @@ test('a read that meets a position above what its grant saw is authorised again'
   await append(plane, pad, 3, 'a');
   expect(await plane.read([{ pad, grant: grantAt(3), wants: {} }])).toMatchObject([{ kind: 'STATE' }]);
   await setContent(plane, pad, 4, 'text');
-  expect(await plane.read([{ pad, grant: grantAt(3), wants: {} }])).toEqual([{ kind: 'FENCED', mark: null }]);
+  markOf((await plane.read([{ pad, grant: grantAt(3), wants: {} }]))[0] ?? { kind: 'none' });
   expect(await plane.read([{ pad, grant: grantAt(4), wants: {} }])).toMatchObject([{ kind: 'STATE' }]);
 });
+
+test('a head that is lower than the pad’s positions also under the lock shows what was there, and no more', async () => {
+  const { plane } = world;
+  const pad = newPad();
+  await append(plane, pad, 9, 'a');
+  const page = {
+    windows: [{ from: 1, until: null }],
+    after: null,
+    before: null,
+    limit: 9,
+    isBackward: false,
+  };
+  const read = async (settles: string | null) => {
+    const [outcome] = await plane.read([{ pad, grant: grantAt(3, settles), wants: { pages: [page] } }]);
+    if (outcome === undefined) throw new Error('No answer.');
+    return outcome;
+  };
+  const mark = markOf(await read(null));
+  expect(await read(mark)).toMatchObject({ kind: 'STATE', pages: [{ entries: [{ content: 'a' }] }] });
+  await append(plane, pad, 10, 'b');
+  expect(markOf(await read(mark))).not.toBe(mark);
+});
+
+test.each([true, false])(
+  'where a removal was not noted in time, its reader’s last position holds (raised late: %s)',
+  async (isRaised) => {
+    const { plane } = world;
+    const pad = newPad();
+    await append(plane, pad, 2, 'a');
+    const { position } = await setContent(plane, pad, 3, 'text');
+    await append(plane, pad, 5, 'b');
+    if (isRaised) await plane.raise(pad, 5);
+    const end = { ...position, rev: 2, seq: 1 };
+    expect((await seen(pad, { from: 1, until: 5 })).page?.end).toEqual(end);
+    await plane.clear(pad, grantAt(5), newAuthor(), 'ENTRIES');
+    await append(plane, pad, 6, 'c');
+    expect((await seen(pad, { from: 1, until: 5 })).page?.end).toEqual(end);
+  },
+);
+
+test.each([true, false])(
+  'the end of a reader who was removed before there was any state does not move (raised late: %s)',
+  async (isRaised) => {
+    const { plane } = world;
+    const pad = newPad();
+    const gone = { from: 1, until: 5 };
+    await append(plane, pad, 6, 'a', 'b');
+    await plane.clear(pad, grantAt(6), newAuthor(), 'ENTRIES');
+    await append(plane, pad, 7, 'c');
+    if (isRaised) await plane.raise(pad, 5);
+    expect((await seen(pad, gone)).page).toMatchObject({ entries: [], total: 0, end: { rev: 0, seq: 0 } });
+  },
+);
 
 test('threadSeq never decreases along the list', async () => {
   const pad = newPad();

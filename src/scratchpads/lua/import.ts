@@ -53,7 +53,7 @@ if token ~= '' then
 elseif count > 0 then
   redis.call('RPUSH', ENTRIES, unpack(ARGV, 9))
 end
-begin(string.sub(id, 1, 12))
+begin(string.sub(id, 1, 12), grant)
 s.seq, s.rev = count, count
 if content ~= '' then
   s.rev = count + 1

@@ -94,9 +94,10 @@ end
 
 /** Which server takes this write is kept, so that what another lost in a fail-over is known as such. Follows FENCE. */
 export const TAG = `
-local function begin(epoch)
+local function begin(epoch, thread)
   if not s.epoch then
     s.epoch = epoch
+    redis.call('HSET', META, 'start', thread)
     redis.call('PERSIST', META)
   end
   local tag = serverTag()

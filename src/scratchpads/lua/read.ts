@@ -62,7 +62,7 @@ local function learn(threads)
   for _, thread in ipairs(threads) do
     if not bounds[thread] then names[#names + 1] = thread end
   end
-  local firstThread
+  local firstThread, firstRev
   for start = 1, #names, 500 do
     local part = {}
     for index = start, math.min(start + 499, #names) do part[#part + 1] = 'n:' .. names[index] end
@@ -72,25 +72,23 @@ local function learn(threads)
       if note then
         local seq, rev = string.match(note, '^(%d+):(%d+)$')
         bounds[thread] = {tonumber(seq), tonumber(rev)}
+      elseif thread <= s.start then
+        bounds[thread] = {0, 0}
       elseif thread > s.last then
         bounds[thread] = {s.seq, s.rev}
       else
         if not firstThread then
-          firstThread = math.huge
-          if s.seq > s.base then
-            local _, t = entryAt(s.base + 1)
-            firstThread = t
-          end
+          firstThread, firstRev = math.huge, s.rev + 1
+          if s.seq > s.base then firstRev, firstThread = entryAt(s.base + 1) end
         end
-        if thread <= firstThread then
-          bounds[thread] = {s.base, 0}
-        else
+        local seq, rev = s.base, firstRev - 1
+        if thread > firstThread then
           if searches >= 20 then return false end
           searches = searches + 1
-          local seq, rev = beforeThread(thread)
-          bounds[thread] = {seq, rev}
-          redis.pcall('HSET', META, 'n:' .. thread, seq .. ':' .. rev)
+          seq, rev = beforeThread(thread)
         end
+        bounds[thread] = {seq, rev}
+        redis.pcall('HSET', META, 'n:' .. thread, seq .. ':' .. rev)
       end
     end
   end
@@ -101,16 +99,19 @@ end
 /**
  * 1 thread seq of the grant, 2 what is wanted (JSON): c content, w lists of windows, p pages {w which of them or nil, a
  * after, b before, l limit, r backward, k bytes}, s seqs (ascending), o {e epoch, q seq, z base} of the first look if
- * this goes on from it.
+ * this goes on from it, 3 the mark of a FENCED that the grant settles or '', 4 ttl seconds, 0 while a legacy import may be
+ * under way.
  * Answers STATE epoch rev seq base tags expiry content pages entries next; FENCED where something stands above what the
- * grant saw; MORE where it must be called again to find all windows; CHANGED where the first look cannot go on.
+ * grant saw (its mark names up to where: if a head that was read under the lock is still lower, as after a restore of
+ * the record, the present windows decide); MORE where it must be called again to find all windows; CHANGED where the first look cannot go on.
  */
 export const READ = `
 ${STATE}
 local wants = cjson.decode(ARGV[2])
 local first = wants.o
 if first and (s.epoch ~= first.e or s.base ~= first.z or s.seq < first.q) then return {'CHANGED'} end
-if not first and s.last > tonumber(ARGV[1]) then return {'FENCED'} end
+local settled = tonumber(string.match(ARGV[3], '^last:(%d+)$')) or 0
+if not first and s.last > math.max(tonumber(ARGV[1]), settled) then return {'FENCED', 'last:' .. s.last} end
 if not s.epoch then return {'STATE', ''} end
 ${LIST}
 ${FETCH}

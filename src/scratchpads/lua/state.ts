@@ -6,7 +6,8 @@
  * Fields of meta: epoch, rev, seq (of the last entry, also across clears), base (the seq before the list's first
  * entry), bytes (of the entries' contents), version and crev (of the content; there: '1' while it is there), ccrev
  * ccactor ccthread, ecrev ecactor ecthread (the last clear of content and of entries), fence, mark (another at each
- * raise), fencer (the tag of the server on which these two are known), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
+ * raise), start (the thread seq of the epoch's first write: whatever is at or before it shows nothing of this epoch),
+ * fencer (the tag of the server on which these two are known), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
  * rev after which each began), hold (see EXPIRE), `n:<thread seq>` (`<entry seq>:<rev>`: where the list stood at
  * that change of membership), expires ('1' where keys do), open (a batch
  * that comes in parts: its id, how many entries of it stand behind seq where nobody sees them, until when it may go
@@ -17,8 +18,9 @@ local GONE, META, CONTENT, ENTRIES, IDEM, IMPORT = unpack(KEYS)
 if redis.call('EXISTS', GONE) == 1 then return {'GONE'} end
 local s = {}
 do
-  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open', 'fencer')
+  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open', 'fencer', 'start', 'hold')
   s.epoch, s.tag, s.tags, s.mark, s.fencer = m[1], m[9] or '', m[10] or '', m[12], m[15]
+  s.start, s.hold = tonumber(m[16]) or 0, m[17]
   s.rev, s.seq, s.base = tonumber(m[2]) or 0, tonumber(m[3]) or 0, tonumber(m[4]) or 0
   s.bytes, s.version, s.last = tonumber(m[5]) or 0, tonumber(m[6]) or 0, tonumber(m[8]) or 0
   s.there, s.fence, s.expires = m[7] == '1', tonumber(m[11]), m[13]
@@ -44,13 +46,15 @@ end
 local function entryAt(seq)
   return numbers(redis.call('LINDEX', ENTRIES, seq - s.base - 1))
 end
--- The last entry with thread_seq < thread, as seq and rev: base and 0 if there is none.
+-- Where the list stood at that position of the thread: seq of the last entry with thread_seq < thread (base if there is
+-- none), and the rev before the next entry's (the last if there is none).
 local function beforeThread(thread)
-  local low, high, rev = s.base, s.seq, 0
+  if thread <= s.start then return 0, 0 end
+  local low, high, rev = s.base, s.seq, s.rev
   while low < high do
     local middle = math.floor((low + high + 1) / 2)
     local r, t = entryAt(middle)
-    if t < thread then low, rev = middle, r else high = middle - 1 end
+    if t < thread then low = middle else high, rev = middle - 1, r - 1 end
   end
   return low, rev
 end

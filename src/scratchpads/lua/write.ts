@@ -28,7 +28,7 @@ end
 local bytes = s.bytes + tonumber(ARGV[8])
 if s.seq - s.base + total > ${PAD_LIMITS.entries} then return {'TOO_LARGE', 'PAD_ENTRIES'} end
 if bytes > ${PAD_LIMITS.bytes} then return {'TOO_LARGE', 'PAD_BYTES'} end
-begin(string.sub(id, 1, 12))
+begin(string.sub(id, 1, 12), grant)
 if s.open then at = s.open.at end
 local thread = math.max(grant, s.last)
 local tail = ',"thread_seq":' .. thread .. ',"created_at":"' .. at .. '",' .. ARGV[9] .. ',"content":'
@@ -64,7 +64,7 @@ ${PARTS}
 ${REFUSE}
 local etag = s.there and s.epoch .. '-' .. s.version or ''
 if ARGV[8] ~= '' and ARGV[8] ~= '=' .. etag then return {'ETAG_DIFFERS', etag} end
-begin(string.sub(id, 1, 12))
+begin(string.sub(id, 1, 12), grant)
 s.last = math.max(grant, s.last)
 s.rev, s.version = s.rev + 1, s.version + 1
 local value = '{"version":' .. s.version .. ',"rev":' .. s.rev .. ',"thread_seq":' .. s.last .. ',"updated_at":"' .. at .. '",' .. ARGV[9] .. ',"content":' .. ARGV[10] .. '}'
