@@ -1,3 +1,4 @@
+import { EXPIRE } from './parts.ts';
 import { LIST, STATE } from './state.ts';
 
 /**
@@ -107,12 +108,18 @@ end
  */
 export const READ = `
 ${STATE}
+${EXPIRE}
 local wants = cjson.decode(ARGV[2])
 local first = wants.o
 if first and (s.epoch ~= first.e or s.base ~= first.z or s.seq < first.q) then return {'CHANGED'} end
 local settled = tonumber(string.match(ARGV[3], '^last:(%d+)$')) or 0
 if not first and s.last > math.max(tonumber(ARGV[1]), settled) then return {'FENCED', 'last:' .. s.last} end
 if not s.epoch then return {'STATE', ''} end
+-- An import was cut off after its last old key was gone.
+if s.hold == 'open' and tonumber(ARGV[4]) > 0 then
+  local time = redis.call('TIME')
+  expire(tonumber(ARGV[4]), time[1] * 1000 + math.floor(time[2] / 1000))
+end
 ${LIST}
 ${FETCH}
 ${BOUNDS}
