@@ -24,11 +24,12 @@ const BATCH = 64;
 const EVERY_MS = 30_000;
 const SOONEST_MS = 50;
 
-/** In how many seconds the next row of either kind is due; null for none. */
+/** In how many seconds the next row of any kind is due; null for none. */
 const NEXT = statement<{ seconds: number | null }>(
   'scratchpad_outboxes_due',
   `SELECT extract(epoch FROM least(
-     (SELECT min(due_at) FROM scratchpad_purges), (SELECT min(due_at) FROM scratchpad_fences)) - now())::float8 AS seconds`,
+     (SELECT min(due_at) FROM scratchpad_purges), (SELECT min(due_at) FROM scratchpad_fences),
+     (SELECT min(due_at) FROM scratchpad_retimes)) - now())::float8 AS seconds`,
 );
 
 /**

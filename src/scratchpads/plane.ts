@@ -66,7 +66,7 @@ export interface Plane {
   /** State and what earlier versions left are gone, and for an hour whatever still comes is refused. Repeatable. */
   purge(pad: PadAddress): Promise<void>;
   /** After `ttlSeconds` was changed: what there is now expires accordingly, counted from now. */
-  retime(pad: Pad): Promise<void>;
+  retime(pad: PadAddress & Pick<Pad, 'ttlSeconds'>): Promise<void>;
   /** One pipeline for all; of one pad everything as of one moment. In the order of the reads. */
   read(reads: readonly PadRead[]): Promise<(PadState | Gone | Fenced)[]>;
   /**

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { refuseRunToken, requireOwner, requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Actor } from '../auth/actor.ts';
 import type { Json } from '../shared/canonical.ts';
@@ -39,28 +40,40 @@ const CREATE = statement<ScratchpadRow>(
   `SELECT ${PAD_COLUMNS} FROM create_scratchpad($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9) s`,
 );
 
+/** Redis is told of a new `ttlSeconds` until it knows. `$4` is another each time. */
+const RETIMED = `, retimed AS (
+   INSERT INTO scratchpad_retimes (scratchpad_id, version, due_at)
+   SELECT s.id, $4, now() + interval '250 milliseconds' FROM s WHERE $7::int IS NOT NULL
+   ON CONFLICT (scratchpad_id) DO UPDATE SET version = excluded.version, due_at = excluded.due_at, told_at = NULL, attempts = 0
+ )`;
+
 /** The act and its row in the audit log are one. `$3`: the member as whom the owner acts, to whom the pad must be known. */
-const ADMINISTERED = (act: string): string => `s.owner_id = $1 AND s.id = $2 AND ($3::text IS NULL OR EXISTS (
+const ADMINISTERED = (
+  act: string,
+  also = '',
+): string => `s.owner_id = $1 AND s.id = $2 AND ($3::text IS NULL OR EXISTS (
      SELECT 1 FROM thread_members m
      WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = $3))
    RETURNING s.*
  ), audited AS (
    INSERT INTO audit_log (id, owner_id, act, credential_id, actor_id, subject_id, details)
    SELECT $4, s.owner_id, '${act}', $5, $3, s.id, jsonb_build_object('threadId', s.thread_id) FROM s
- )
+ )${also}
  SELECT ${PAD_COLUMNS} FROM s`;
 
 const UPDATE = statement<ScratchpadRow>(
   'scratchpad_update',
   `WITH s AS (
    UPDATE scratchpads s SET meta_data = coalesce($6::jsonb, s.meta_data), ttl_seconds = coalesce($7::int, s.ttl_seconds)
-   WHERE ${ADMINISTERED('scratchpad.updated')}`,
+   WHERE ${ADMINISTERED('scratchpad.updated', RETIMED)}`,
 );
 const DELETE = statement<ScratchpadRow>(
   'scratchpad_delete',
   `WITH s AS (DELETE FROM scratchpads s WHERE ${ADMINISTERED('scratchpad.deleted')}`,
 );
 
+/** How long a new `ttlSeconds` waits for Redis. */
+const RETIME_MS = 400;
 /** A list of all is read in pages of so many. */
 const STREAMED = 500;
 const MILLISECONDS = /^[0-9]{1,13}$/;
@@ -78,7 +91,7 @@ export const createScratchpads = ({
   rows: PadRows;
   plane: Pick<Plane, 'retime'>;
   notices: PadNotices;
-  /** Woken when there is something to take from Redis. */
+  /** Woken when there is something to tell Redis. */
   outbox: { wake(): void };
   log: Logger;
 }) => {
@@ -212,11 +225,14 @@ export const createScratchpads = ({
       if (row === undefined) throw notFound('Scratchpad');
       const pad = rows.fromRow(row);
       notices.changed(pad);
-      if (ttlSeconds !== null)
-        // With Redis away the next write sees to it.
-        await plane
+      if (ttlSeconds !== null) {
+        // At once, if Redis is there; the outbox sees to the rest.
+        const told = plane
           .retime(pad)
-          .catch((error: unknown) => log.warn({ err: error }, 'A new ttlSeconds waits for the next write.'));
+          .catch((error: unknown) => log.warn({ err: error }, 'A new ttlSeconds waits for Redis.'));
+        await Promise.race([told, delay(RETIME_MS, undefined, { ref: false })]);
+        outbox.wake();
+      }
       return { pad, viewerId };
     },
 

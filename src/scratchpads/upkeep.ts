@@ -5,13 +5,14 @@ import { fenceOutbox } from './fencing.ts';
 import { createOutboxWorker, type OutboxWorker, workOff } from './outbox.ts';
 import { createPlane, type Plane } from './plane.ts';
 import { purgeOutbox } from './purging.ts';
+import { retimeOutbox } from './retiming.ts';
 import { markLegacyChecked } from './rows.ts';
 import { createSweeping } from './sweeping.ts';
 
 /** The state of scratchpads in Redis, and what one process does to keep it in step with SQL. */
 export interface PadUpkeep {
   readonly plane: Plane;
-  /** Fences to raise and state to purge. */
+  /** Fences to raise, state to purge and times to tell. */
   readonly outbox: OutboxWorker;
   close(): Promise<void>;
 }
@@ -29,6 +30,7 @@ export const createPadUpkeep = ({
   const outboxes = [
     workOff(fenceOutbox(plane), { database, log }),
     workOff(purgeOutbox(plane), { database, log }),
+    workOff(retimeOutbox(plane), { database, log }),
   ];
   const outbox = createOutboxWorker(outboxes, { database, log });
   const sweeping = createSweeping({ database, redis, log });

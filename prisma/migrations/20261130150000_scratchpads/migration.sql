@@ -1,3 +1,6 @@
+-- AlterTable
+ALTER TABLE "threads" ADD COLUMN     "had_scratchpad" BOOLEAN NOT NULL DEFAULT false;
+
 -- CreateTable
 CREATE TABLE "scratchpads" (
     "id" TEXT NOT NULL,
@@ -37,6 +40,17 @@ CREATE TABLE "scratchpad_fences" (
     CONSTRAINT "scratchpad_fences_pkey" PRIMARY KEY ("scratchpad_id","seq")
 );
 
+-- CreateTable
+CREATE TABLE "scratchpad_retimes" (
+    "scratchpad_id" TEXT NOT NULL,
+    "version" TEXT NOT NULL,
+    "due_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "told_at" TIMESTAMPTZ(3),
+    "attempts" INTEGER NOT NULL DEFAULT 0,
+
+    CONSTRAINT "scratchpad_retimes_pkey" PRIMARY KEY ("scratchpad_id")
+);
+
 -- CreateIndex
 CREATE INDEX "scratchpads_owner_id_created_at_id_idx" ON "scratchpads"("owner_id", "created_at", "id");
 
@@ -51,6 +65,9 @@ CREATE INDEX "scratchpad_purges_due_at_idx" ON "scratchpad_purges"("due_at");
 
 -- CreateIndex
 CREATE INDEX "scratchpad_fences_due_at_idx" ON "scratchpad_fences"("due_at");
+
+-- CreateIndex
+CREATE INDEX "scratchpad_retimes_due_at_idx" ON "scratchpad_retimes"("due_at");
 
 -- AddForeignKey
 ALTER TABLE "scratchpads" ADD CONSTRAINT "scratchpads_owner_id_fkey" FOREIGN KEY ("owner_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -4,6 +4,7 @@
 CREATE TRIGGER scratchpads_no_truncate BEFORE TRUNCATE ON scratchpads FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();
 CREATE TRIGGER scratchpad_purges_no_truncate BEFORE TRUNCATE ON scratchpad_purges FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();
 CREATE TRIGGER scratchpad_fences_no_truncate BEFORE TRUNCATE ON scratchpad_fences FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();
+CREATE TRIGGER scratchpad_retimes_no_truncate BEFORE TRUNCATE ON scratchpad_retimes FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();
 
 -- Whatever deletes a pad (a command, a cascade from its thread or user, a hand at a console) leaves what a worker needs
 -- to empty Redis, in the same transaction.
@@ -50,6 +51,7 @@ CREATE FUNCTION create_scratchpad(
 LANGUAGE plpgsql AS $$
 DECLARE
   v_pad scratchpads;
+  v_is_first boolean;
 BEGIN
   PERFORM tp_lock_thread(p_owner, p_thread, p_actor);
   SELECT s.* INTO v_pad FROM scratchpads s WHERE s.owner_id = p_owner AND s.thread_id = p_thread;
@@ -66,8 +68,12 @@ BEGIN
   IF v_pad.id IS NOT NULL THEN
     PERFORM tp_fail('CONFLICT', 'Scratchpad already exists for this thread.', jsonb_build_object('existingId', v_pad.id));
   END IF;
-  INSERT INTO scratchpads (id, owner_id, thread_id, meta_data, ttl_seconds)
-    VALUES (p_id, p_owner, p_thread, coalesce(p_meta, '{}'), p_ttl) RETURNING * INTO v_pad;
+  -- What an earlier format left of the thread was its first pad's, and went with that.
+  UPDATE threads t SET had_scratchpad = true WHERE t.owner_id = p_owner AND t.id = p_thread AND NOT t.had_scratchpad;
+  v_is_first := FOUND;
+  INSERT INTO scratchpads (id, owner_id, thread_id, meta_data, ttl_seconds, legacy_checked_at)
+    VALUES (p_id, p_owner, p_thread, coalesce(p_meta, '{}'), p_ttl, CASE WHEN NOT v_is_first THEN now() END)
+    RETURNING * INTO v_pad;
   INSERT INTO audit_log (id, owner_id, act, credential_id, actor_id, subject_id, details)
     VALUES (p_audit_id, p_owner, 'scratchpad.created', p_credential, p_actor, p_id, jsonb_build_object('threadId', p_thread));
   RETURN NEXT v_pad;

@@ -200,6 +200,49 @@ describe('deleting', () => {
   });
 });
 
+describe('a new ttlSeconds', () => {
+  const metaOf = (scene: Scene): string => `scratchpad:${scene.userId}:{${padId(scene)}}:meta`;
+  const retimesOf = (scene: Scene): Promise<{ told: boolean }[]> =>
+    sql('SELECT told_at IS NOT NULL AS told FROM scratchpad_retimes WHERE scratchpad_id = $1', [
+      padId(scene),
+    ]);
+  const isTold = async (scene: Scene): Promise<boolean> => (await retimesOf(scene))[0]?.told === true;
+
+  test('that was set while Redis is away holds when it is back', async () => {
+    const scene = await newScene();
+    const { update } = api.services.scratchpads;
+    await update(scene.owner, { scratchpadId: padId(scene), ttlSeconds: 3_600 });
+    await until(() => isTold(scene));
+    expect(await redis.pttl(metaOf(scene))).toBeGreaterThan(0);
+    await server.kill9();
+    const began = performance.now();
+    await update(scene.owner, { scratchpadId: padId(scene), ttlSeconds: 0 });
+    expect(performance.now() - began).toBeLessThan(1_200);
+    await server.restart();
+    await until(() => isTold(scene));
+    expect(await redis.pttl(metaOf(scene))).toBe(-1);
+  });
+
+  test('outlasts a write that was authorised before it and lands after it', async () => {
+    const scene = await newScene();
+    const { update } = api.services.scratchpads;
+    const target = { ownerId: scene.userId, scratchpadId: padId(scene), participantId: null };
+    await update(scene.owner, { scratchpadId: padId(scene), ttlSeconds: 3_600 });
+    const before = await api.services.padAccess.grant(target);
+    if (before === null) throw new Error('There is no such pad.');
+    await update(scene.owner, { scratchpadId: padId(scene), ttlSeconds: 0 });
+    await until(() => isTold(scene));
+    const author = { authorId: null, runId: null, sourceIds: [] };
+    await api.padUpkeep.plane.append(before.pad, before.grant, author, { contents: ['late'], key: null });
+    expect(await redis.pttl(metaOf(scene))).toBeGreaterThan(0);
+    // As if a quarter of a minute had passed.
+    await sql('UPDATE scratchpad_retimes SET due_at = now() WHERE scratchpad_id = $1', [padId(scene)]);
+    api.padUpkeep.outbox.wake();
+    await until(async () => (await retimesOf(scene)).length === 0);
+    expect(await redis.pttl(metaOf(scene))).toBe(-1);
+  });
+});
+
 describe('a server that is killed between SQL and Redis', () => {
   /** Deletes the thread through a server that then dies at some step; another one is started. */
   const dieAt = async (

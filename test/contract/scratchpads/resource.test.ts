@@ -105,6 +105,16 @@ describe('a scratchpad', () => {
     expect(pad).toMatchObject({ threadId, metaData: {}, ttlSeconds: 0 });
   });
 
+  test('takes over what an earlier format left of its thread only if it is the thread’s first', async () => {
+    const { owner, laterThreadId: threadId } = await newWorld();
+    const { create, delete: remove } = api.services.scratchpads;
+    const { pad: first } = await create(owner, { threadId });
+    expect(first.legacyPending).toBe(true);
+    await remove(owner, first);
+    const { pad: second } = await create(owner, { threadId });
+    expect(second.legacyPending).toBe(false);
+  });
+
   test('is changed whole or not at all, and only that moves updatedAt', async () => {
     const { owner, scratchpadId, userId, people } = await newWorld();
     const { update, find } = api.services.scratchpads;
