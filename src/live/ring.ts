@@ -1,4 +1,4 @@
-import type { Positioned, TailLimits } from './source.ts';
+import type { LogSource, Positioned, TailLimits } from './source.ts';
 
 /**
  * The recent stretch of a log: every item in the range (start, end], and nothing else. Bounded by count and bytes,
@@ -9,13 +9,15 @@ export class Ring<Item extends Positioned> {
   #end: number;
   #bytes = 0;
   readonly #items: Item[] = [];
-  readonly #size: (item: Item) => number;
+  /** What stood up to here was taken out of storage: it does not come back into the ring. */
+  #floor = 0;
+  readonly #source: Pick<LogSource<Item>, 'size' | 'voids'>;
   readonly #limits: TailLimits;
 
-  constructor(at: number, size: (item: Item) => number, limits: TailLimits) {
+  constructor(at: number, source: Pick<LogSource<Item>, 'size' | 'voids'>, limits: TailLimits) {
     this.#start = at;
     this.#end = at;
-    this.#size = size;
+    this.#source = source;
     this.#limits = limits;
   }
 
@@ -35,8 +37,13 @@ export class Ring<Item extends Positioned> {
 
   /** The item right behind the end. */
   push(item: Item): void {
+    // Whoever has not got this far reads from storage, which knows what is left.
+    if (this.#source.voids?.(item) === true) {
+      this.#floor = this.#end;
+      this.restart(this.#end);
+    }
     this.#items.push(item);
-    this.#bytes += this.#size(item);
+    this.#bytes += this.#source.size(item);
     this.#end = item.position;
     while (this.#items.length > 1 && this.#isOver()) this.#shift();
   }
@@ -65,10 +72,11 @@ export class Ring<Item extends Positioned> {
 
   #growBack(after: number, page: readonly Item[]): void {
     const older: Item[] = [];
-    let start = after;
+    let start = Math.max(after, this.#floor);
     for (const item of page.toReversed()) {
       if (item.position > this.#start) continue;
-      const bytes = this.#size(item);
+      if (item.position <= this.#floor) break;
+      const bytes = this.#source.size(item);
       const isFull =
         this.#items.length + older.length >= this.#limits.ringItems ||
         this.#bytes + bytes > this.#limits.ringBytes;
@@ -101,7 +109,7 @@ export class Ring<Item extends Positioned> {
   #shift(): void {
     const item = this.#items.shift();
     if (item === undefined) return;
-    this.#bytes -= this.#size(item);
+    this.#bytes -= this.#source.size(item);
     this.#start = item.position;
   }
 }

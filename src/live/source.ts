@@ -24,6 +24,8 @@ export interface LogSource<Item extends Positioned> {
   heads(keys: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** null (or an error) for a message that says nothing certain; the log is then looked at. */
   decode(message: string, key: string): Notice<Item> | null;
+  /** Whether what stood before this item is not to be told any more: it took that out of storage. */
+  voids?(item: Item): boolean;
   /** About how many bytes an item holds in memory, the same each time. */
   size(item: Item): number;
 }

@@ -54,7 +54,7 @@ export class Tail<Item extends Positioned> implements Feed<Item> {
   constructor(key: string, after: number, context: TailContext<Item>) {
     this.key = key;
     this.#context = context;
-    this.#ring = new Ring(after, context.source.size, context.limits);
+    this.#ring = new Ring(after, context.source, context.limits);
     this.#head = after;
     this.#pageItems = Math.min(FIRST_PAGE_ITEMS, context.limits.pageItems);
   }

@@ -42,6 +42,7 @@ export const padSource = (plane: Pick<Plane, 'changes' | 'heads'>): LogSource<Pa
     );
   },
   decode: (message, key) => decode(message, splitKey(key)),
+  voids: ({ kind }) => kind === 'CONTENT_CLEARED' || kind === 'ENTRIES_CLEARED',
   size: (change) =>
     512 +
     (change.kind === 'ENTRY' ? 2 * change.entry.content.length : 0) +

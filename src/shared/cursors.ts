@@ -73,6 +73,8 @@ const NO_PAD = /^p0 ([0-9a-z]{26})$/;
 const readPadCursor = (cursor: string): (PadPlace & { readonly scratchpadId: string }) | undefined => {
   const [, suffix, epoch, rev, seq, tag] = PAD.exec(decode(cursor)) ?? [];
   if (suffix === undefined || epoch === undefined || tag === undefined) return undefined;
+  // Without state there is one position. Any other of no epoch would ask how far another log reaches.
+  if (epoch === '' && (rev !== '0' || seq !== '0' || tag !== '')) return undefined;
   return {
     scratchpadId: `${ID_PREFIX.Scratchpad}_${suffix}`,
     epoch,

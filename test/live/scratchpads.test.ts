@@ -292,3 +292,38 @@ test('which pad is said by its own id or by its thread’s, one of them', async 
     ).rejects.toThrow(says);
   }
 });
+
+test('who begins after a clear is told nothing of what it took away, whoever else listens', async () => {
+  const world = await createPadWorld(server);
+  const ada = world.token('ada');
+  await using listening = follow(world, ada);
+  await listening.until((payloads) => payloads.length >= 1);
+  const start = listening.payloads[0]?.scratchpad.cursor;
+  await world.append(ada, 'secret finding');
+  await world.setContent(ada, 'secret plan');
+  await world.clear(ada, '');
+  await listening.until((payloads) => payloads.map(told).includes('-entries'));
+  await world.append(ada, 'open finding');
+
+  await using late = follow(world, world.token('ben'), { after: start });
+  await late.until((payloads) => payloads.map(told).at(-1) === '+open finding');
+  expect(words(late).filter((word) => /secret/.test(word))).toEqual([]);
+  expect(words(late)).toContain('-entries');
+});
+
+test('a position without an epoch is the start and nothing else: the head cannot be probed by it', async () => {
+  const world = await createPadWorld(server);
+  const ben = world.token('ben');
+  await world.append(ben, 'before');
+  await world.setState('ben', 'REMOVED');
+  await world.append(world.apiKey, 'while away');
+  const suffix = world.scratchpadId.replace(/^sp_/, '');
+  for (const place of ['1 0', '2 0', '3 0', '0 1', '9 9']) {
+    const after = Buffer.from(`p1 ${suffix}  ${place} `).toString('base64url');
+    const heard = follow(world, ben, { after });
+    await expect(
+      heard.until(() => false),
+      place,
+    ).rejects.toThrow(/INVALID_CURSOR/);
+  }
+});
