@@ -12,6 +12,7 @@ import { createMetrics } from './http/metrics.ts';
 import { OUTGOING_LIMITS } from './http/outgoing.ts';
 import { createHub } from './live/hub.ts';
 import { createRedisBus } from './live/redisBus.ts';
+import type { Loaders } from './loaders.ts';
 import { createApiDocs } from './rest/docs.ts';
 import { createRestDoor } from './rest/door.ts';
 import { ROUTES } from './rest/routes.ts';
@@ -137,12 +138,21 @@ const limitsOf = ({ limits, shutdownSeconds }: Config): Partial<DoorLimits> => (
   drain: drainTimesWithin(shutdownSeconds * 1_000),
 });
 
-/** Made for one operation, and afresh for each event of a subscription. */
+/** Made for one operation, and afresh for each event of a subscription, which mostly brings loaders of its own. */
 const contextOf =
   (services: Services) =>
-  (caller: KnownCaller): GraphQLContext => ({
-    ...caller,
-    signal: caller.signal ?? new AbortController().signal,
-    services,
-    loaders: services.createLoaders(caller.actor),
-  });
+  (caller: KnownCaller): GraphQLContext => {
+    let loaders: Loaders | undefined;
+    return {
+      ...caller,
+      signal: caller.signal ?? new AbortController().signal,
+      services,
+      get loaders() {
+        loaders ??= services.createLoaders(caller.actor);
+        return loaders;
+      },
+      set loaders(others) {
+        loaders = others;
+      },
+    };
+  };

@@ -18,7 +18,7 @@ export const startProduct = async (
   { inspected = false, env = {} }: { inspected?: boolean; env?: Readonly<Record<string, string>> } = {},
 ): Promise<Product> => {
   const child = await startChild({
-    args: ['--max-semi-space-size=64', 'dist/main.js'],
+    args: ['dist/main.js'],
     env: {
       NODE_ENV: 'production',
       PORT: '0',
