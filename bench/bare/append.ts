@@ -1,6 +1,6 @@
-import { createServer } from 'node:http';
 import pg from 'pg';
 import { newId } from '../../src/shared/ids.ts';
+import { serve } from './serve.ts';
 
 /** What the product's append is compared with: a bare handler around the very same SQL, and around one INSERT. */
 const pool = new pg.Pool({
@@ -57,27 +57,4 @@ const insert = async ({ threadId, senderId, content }: Input): Promise<string> =
   return rows[0]?.id ?? '';
 };
 
-const server = createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
-    const input = JSON.parse(Buffer.concat(chunks).toString()) as Input;
-    const work = request.url === '/append' ? append(input) : insert(input);
-    work
-      .then((id) => JSON.stringify({ data: { id } }))
-      .catch((error: unknown) => JSON.stringify({ errors: [{ message: String(error) }] }))
-      .then((body) => {
-        response.writeHead(200, {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body),
-        });
-        response.end(body);
-      })
-      .catch(() => response.destroy());
-  });
-});
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  if (address !== null && typeof address === 'object') console.log(`ready on ${address.port}`);
-});
-process.once('SIGTERM', () => process.exit(0));
+serve<Input>({ '/append': append, '/insert': insert });

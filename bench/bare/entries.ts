@@ -1,9 +1,9 @@
-import { createServer } from 'node:http';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { padChannel, padKeys } from '../../src/scratchpads/keys.ts';
 import { SCRIPTS } from '../../src/scratchpads/scripts.ts';
 import { newEpoch } from '../../src/shared/ids.ts';
+import { serve } from './serve.ts';
 
 /** What an append to a scratchpad is compared with: a bare handler around the same SELECT and the same script, and one RPUSH. */
 const pool = new pg.Pool({
@@ -49,26 +49,4 @@ const append = async ({ ownerId, scratchpadId, participantId, content }: Input):
 const push = async ({ scratchpadId, content }: Input): Promise<string> =>
   String(await redis.rpush(`bench:${scratchpadId}`, content));
 
-const server = createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
-    const input = JSON.parse(Buffer.concat(chunks).toString()) as Input;
-    const work = request.url === '/append' ? append(input) : push(input);
-    work
-      .then((id) => JSON.stringify({ data: { id } }))
-      .catch((error: unknown) => JSON.stringify({ errors: [{ message: String(error) }] }))
-      .then((body) => {
-        response.writeHead(200, {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body),
-        });
-        response.end(body);
-      })
-      .catch(() => response.destroy());
-  });
-});
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  console.log(`ready on ${typeof address === 'object' ? address?.port : ''}`);
-});
+serve<Input>({ '/append': append, '/push': push });

@@ -11,6 +11,7 @@ import { createApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { HoldingRedis } from '../../support/holdingRedis.ts';
 import { padWriting } from '../../support/padWriting.ts';
+import { createRandom } from '../../support/random.ts';
 import { type RedisServer, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { createWorld, type World } from '../../support/world.ts';
@@ -133,7 +134,8 @@ describe('writers and changes that race freely', () => {
     const { ada, rex } = scene.people;
     const changes: { seq: number; to: MemberState }[] = [];
     let isOver = false;
-    held.lateBy = () => Math.random() * 12;
+    const random = createRandom('Pauses of scripts and of changes');
+    held.lateBy = () => random() * 12;
     const written: string[] = [];
     const write = async (as: string, name: string): Promise<void> => {
       for (let count = 0; !isOver; count += 1) {
@@ -155,7 +157,7 @@ describe('writers and changes that race freely', () => {
     ]);
     for (let round = 0; round < 60; round += 1)
       for (const to of ['REMOVED', 'ACTIVE'] as const) {
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
+        await new Promise((resolve) => setTimeout(resolve, random() * 8));
         changes.push({ seq: await change(scene, to), to });
       }
     isOver = true;
