@@ -1,9 +1,14 @@
+import type { Member } from '../scripts/replay/members.ts';
 import { timelineCursor } from '../src/shared/cursors.ts';
 import type { Bench } from './support/bench.ts';
 import { type Askable, exerciseAll } from './support/exercise.ts';
+import { exerciseAgents } from './support/exerciseAgents.ts';
 import { blocksOf, type ExplainedStatement, faultsOf, readPlans, shapeOf } from './support/plans.ts';
 import { type Product, startProduct } from './support/product.ts';
 import { seedThread } from './support/seed.ts';
+import { type Busy, seedBusy } from './support/seedAgents.ts';
+import { seedOthers } from './support/seedOthers.ts';
+import { seedPads } from './support/seedPads.ts';
 import { type Stores, startStores } from './support/stores.ts';
 import { createTenant, openRoom, type Room, type Tenant } from './support/world.ts';
 
@@ -28,7 +33,7 @@ const BIG_ROWS = 5_000;
 export const explain: Bench = async ({ smoke }) => {
   const scale = smoke ? 0.02 : 1;
   await using stores = await startStores({ durable: false, settings: SETTINGS });
-  const { tenant, room } = await seedTenants(stores, scale);
+  const { tenant, room, reader, working, busy } = await seedTenants(stores, scale);
   await stores.client.query('VACUUM ANALYZE');
   const bigTables = await tablesAbove(stores, BIG_ROWS);
   const record = await readRecord(stores, tenant, room);
@@ -36,15 +41,21 @@ export const explain: Bench = async ({ smoke }) => {
   await stores.client.query('SELECT pg_reload_conf()');
 
   await using product = await startProduct(stores);
-  await exerciseAll(askableOf(product, tenant, room, record));
-  const plans = readPlans(await stores.log()).filter(({ text }) => !text.includes('auto_explain'));
-  return printPlans(plans, bigTables);
+  await exerciseAll(askableOf(product, tenant, room, reader, record));
+  await exerciseAgents({ api: product.api, port: product.port, apiKey: working.apiKey, busy });
+  return printPlans(await groupsOf(readPlans(stores.logLines()), bigTables));
 };
 
 const seedTenants = async (
   stores: Stores,
   scale: number,
-): Promise<{ readonly tenant: Tenant; readonly room: Room }> => {
+): Promise<{
+  readonly tenant: Tenant;
+  readonly room: Room;
+  readonly reader: Member;
+  readonly working: Tenant;
+  readonly busy: Busy;
+}> => {
   await using product = await startProduct(stores);
   const seed = async (tenant: Tenant, name: string, size: number, events: number): Promise<Room> => {
     const room = await openRoom(product, tenant, name, size);
@@ -74,7 +85,18 @@ const seedTenants = async (
   await seed(other, 'other', 8, 200_000 * scale);
   const many = await createTenant(product, 'Many');
   for (let index = 0; index < 200 * scale; index++) await seed(many, `small${index}`, 3, 500);
-  return { tenant, room };
+  const padded = await createTenant(product, 'Padded');
+  const [reader] = (await openRoom(product, padded, 'padded', 2)).members;
+  if (reader === undefined) throw new Error('Nobody is there.');
+  await seedPads(stores.client, {
+    ownerId: padded.userId,
+    readerId: reader.id,
+    pads: 5_000 * scale,
+    members: 20,
+  });
+  await seedOthers(stores.client, 300_000 * scale);
+  const working = await createTenant(product, 'Working');
+  return { tenant, room, reader, working, busy: await seedBusy(product, stores.client, working) };
 };
 
 const tablesAbove = async ({ client }: Stores, rows: number): Promise<ReadonlySet<string>> => {
@@ -101,6 +123,7 @@ const askableOf = (
   { api, url, port }: Product,
   { apiKey }: Tenant,
   { threadId, members }: Room,
+  reader: Member,
   at: Recorded,
 ): Askable => {
   return {
@@ -110,6 +133,7 @@ const askableOf = (
     apiKey,
     threadId,
     members,
+    reader,
     length: at.size,
     cursorAt: (seq) => timelineCursor(threadId, seq, at.get(seq)?.id ?? ''),
     messageBy: (participantId, from) => {
@@ -121,11 +145,20 @@ const askableOf = (
 };
 
 /**
- * Statements whose rows grow with what a caller passes over, and only with that: each retraction is counted once as a read
- * position moves beyond it, or as its reader comes back. So over a viewer's life the cost of each is constant.
+ * Statements whose rows grow with what a caller passes over, and only with that, or not beyond a bound:
+ * - Each retraction is counted once as a read position moves beyond it, or as its reader comes back. So over a viewer's life
+ *   the cost of each is constant.
+ * - An inbox that is opened finds which of its agent's threads moved since it was told of them, once; of these it reads a
+ *   thousand at a time.
+ * - A memory is searched in stretches, the newest first, until there is enough: of the first 4,096 entries or so, then of as
+ *   many as hold what is still wanted. One that may hold far more is looked at before, up to 8,192 of it.
  */
 const AMORTISED = [
   'FROM visibility_windows w CROSS JOIN LATERAL ( SELECT count(*) AS count FROM retracted_messages',
+  'FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since) c',
+  'SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM inbox_threads i JOIN thread_heads',
+  'SELECT f.number, CASE WHEN p_rank IS NULL THEN 0',
+  'WHERE m.words @@ v_query LIMIT c_many',
 ];
 
 interface Group {
@@ -134,16 +167,25 @@ interface Group {
   readonly faults: ReadonlySet<string>;
 }
 
-const printPlans = (plans: readonly ExplainedStatement[], bigTables: ReadonlySet<string>): boolean => {
+/** By their text: there are many plans of each, and one is kept. */
+const groupsOf = async (
+  plans: AsyncIterable<ExplainedStatement>,
+  bigTables: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Group>> => {
   const groups = new Map<string, Group>();
-  for (const statement of plans) {
+  for await (const statement of plans) {
     const text = statement.text.replaceAll(/\s+/g, ' ').trim();
+    if (text.includes('auto_explain')) continue;
     const known = groups.get(text);
     const faults = new Set([...(known?.faults ?? []), ...faultsOf(statement, bigTables)]);
     const worst =
       known === undefined || blocksOf(statement.plan) > blocksOf(known.worst.plan) ? statement : known.worst;
     groups.set(text, { worst, times: (known?.times ?? 0) + 1, faults });
   }
+  return groups;
+};
+
+const printPlans = (groups: ReadonlyMap<string, Group>): boolean => {
   const sorted = [...groups].sort(([, a], [, b]) => blocksOf(b.worst.plan) - blocksOf(a.worst.plan));
   for (const [text, { worst, times, faults }] of sorted) {
     console.log(`\n${faults.size > 0 ? `FLAGGED ${[...faults].join('; ')}\n` : ''}${text.slice(0, 240)}`);

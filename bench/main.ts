@@ -3,11 +3,15 @@ import { deletion } from './deletion.ts';
 import { entries } from './entries.ts';
 import { explain } from './explain.ts';
 import { idle } from './idle.ts';
+import { inbox } from './inbox.ts';
 import { live } from './live.ts';
+import { memory } from './memory.ts';
 import { pad } from './pad.ts';
 import { padLive } from './padLive.ts';
 import { page } from './page.ts';
+import { recall } from './recall.ts';
 import type { Bench } from './support/bench.ts';
+import { tools } from './tools.ts';
 
 const BENCHES: Readonly<Record<string, Bench>> = {
   append,
@@ -18,7 +22,11 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   page,
   live,
   idle,
+  inbox,
+  tools,
   explain,
+  memory,
+  recall,
 };
 
 const args = process.argv.slice(2);

@@ -1,11 +1,10 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createApi } from './replay/api.ts';
 import { asLine } from './replay/follow.ts';
 import { asPadLine } from './replay/followPad.ts';
 import { ReplayError, readRecording } from './replay/operations.ts';
+import { ownServer, type Place } from './replay/ownServer.ts';
 import { createProgress } from './replay/progress.ts';
 import { replay } from './replay/replay.ts';
 
@@ -19,45 +18,6 @@ Replays a file of operations, one JSON object a line, through the API: every par
   --prefix NAME-   put before each handle, to replay a file again for the same user
   --follow HANDLE  prints what this participant receives live
   --stay           leaves the server of its own running afterwards, until Ctrl-C`;
-
-interface Place {
-  readonly url: string;
-  readonly apiKey: string;
-  close(): Promise<void>;
-}
-
-/** A server for this replay alone, with the embedded stores in a folder that goes when it ends. */
-const ownServer = async (name: string): Promise<Place> => {
-  // Loaded only here: a replay into a running server needs nothing of it.
-  const [{ createApp }, { readConfig }, { setLogLevel }] = await Promise.all([
-    import('../src/app.ts'),
-    import('../src/config.ts'),
-    import('../src/shared/log.ts'),
-  ]);
-  const folder = await mkdtemp(join(tmpdir(), 'threadpad-replay-'));
-  const adminToken = crypto.randomUUID();
-  setLogLevel('warn');
-  const app = await createApp(
-    readConfig({ DATA_DIR: folder, PORT: process.env.PORT ?? '0', ADMIN_TOKEN: adminToken }),
-  ).catch(async (error: unknown) => {
-    await rm(folder, { recursive: true, force: true });
-    throw error;
-  });
-  const { url } = await app.listen();
-  const { createUser } = await createApi(url).ask<{ createUser: { apiKey: string } }>(
-    adminToken,
-    'mutation CreateUser($name: String!) { createUser(input: { name: $name }) { apiKey } }',
-    { name: `Replay of ${name}` },
-  );
-  return {
-    url,
-    apiKey: createUser.apiKey,
-    close: async () => {
-      await app.close();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
-};
 
 const runningServer = (url: string, apiKey: string | undefined): Place => {
   if (!URL.canParse(url))
@@ -110,7 +70,7 @@ const main = async (): Promise<number> => {
     throw new ReplayError(`--follow: "${follow}" is not among the participants.`);
   const place =
     options.url === undefined
-      ? await ownServer(basename(options.file))
+      ? await ownServer(`Replay of ${basename(options.file)}`)
       : runningServer(options.url, options.key ?? process.env.THREADPAD_API_KEY);
   try {
     const outcome = await Promise.race([watch(place, recording, options), interrupted]);

@@ -7,6 +7,7 @@ import { createDoors, type DoorLimits, drainTimesWithin } from './graphql/doors.
 import { OPERATION_LIMITS } from './graphql/limits.ts';
 import { createSchema } from './graphql/schema.ts';
 import { WEBSOCKET_LIMITS } from './graphql/websocket.ts';
+import { createOrigins } from './http/cors.ts';
 import { createGraphiqlPage } from './http/graphiql.ts';
 import { createMetrics } from './http/metrics.ts';
 import { OUTGOING_LIMITS } from './http/outgoing.ts';
@@ -16,11 +17,14 @@ import type { Loaders } from './loaders.ts';
 import { createApiDocs } from './rest/docs.ts';
 import { createRestDoor } from './rest/door.ts';
 import { ROUTES } from './rest/routes.ts';
+import { createExpiring } from './runs/expiring.ts';
 import { createPadUpkeep } from './scratchpads/upkeep.ts';
 import { createServices, type Services } from './services.ts';
 import { log } from './shared/log.ts';
 import { openStores } from './storage/stores.ts';
 import { createEmptying } from './threads/emptying.ts';
+import { createMcpDoor } from './tools/mcp/door.ts';
+import { createHosts } from './tools/mcp/hosts.ts';
 
 export interface Listening {
   readonly url: string;
@@ -59,11 +63,13 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     adminToken: config.adminToken,
     bus,
     onError: (error) => log.warn({ err: error }, 'Authentication could not do its upkeep.'),
+    onRunDue: (inMs) => expiring.heard(inMs),
   });
   const padUpkeep = createPadUpkeep({ database, redis: redis.commands, log });
   const emptying = createEmptying({ database, log, onEmptied: padUpkeep.outbox.wake });
   const services = createServices({
     database,
+    redis: redis.commands,
     bus,
     hub,
     authentication,
@@ -72,14 +78,17 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     maxAgentHops: config.maxAgentHops,
     scratchpadTtlSeconds: config.scratchpadTtlSeconds,
     answerBytes: config.limits.answerBytes,
+    inboxLeaseSeconds: config.inboxLeaseSeconds,
+    inboxDigestSeconds: config.inboxDigestSeconds,
   });
+  const expiring = createExpiring({ database, log, onEnded: services.runsExpired });
   const metrics = createMetrics();
   metrics.watchHub(() => hub.counts);
   const graphiql = config.graphiql ? createGraphiqlPage() : null;
   if (graphiql?.missing) log.warn(graphiql.missing);
   const doors = createDoors({
     schema,
-    createContext: contextOf(services),
+    createContext: (caller) => new OperationContext(services, caller),
     authentication,
     readiness: stores.readiness,
     metrics,
@@ -89,10 +98,24 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     suggestions: config.openIntrospection,
     trustedProxies: config.trustProxy,
     page: graphiql === null ? null : (exchange) => graphiql.servePage(exchange),
-    routes: (isDraining) => [
+    routes: (isDraining, connections) => [
       ...(graphiql === null ? [] : [graphiql]),
       createApiDocs(ROUTES),
       createRestDoor({ routes: ROUTES, services, authentication, isDraining, metrics, log }),
+      createMcpDoor({
+        services,
+        authentication,
+        connections,
+        origins: createOrigins(config.allowedOrigins),
+        mayBeSentTo: createHosts({
+          listensOn: config.host,
+          allowed: config.allowedHosts,
+          allowedOrigins: config.allowedOrigins,
+        }),
+        isDraining,
+        metrics,
+        log,
+      }),
     ],
     limits: limitsOf(config),
   });
@@ -110,6 +133,8 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
         services.drain(overMs);
         await hub.drain(overMs);
       });
+      services.close();
+      await expiring.close();
       await emptying.close();
       await padUpkeep.close();
       await authentication.close();
@@ -138,21 +163,52 @@ const limitsOf = ({ limits, shutdownSeconds }: Config): Partial<DoorLimits> => (
   drain: drainTimesWithin(shutdownSeconds * 1_000),
 });
 
-/** Made for one operation, and afresh for each event of a subscription, which mostly brings loaders of its own. */
-const contextOf =
-  (services: Services) =>
-  (caller: KnownCaller): GraphQLContext => {
-    let loaders: Loaders | undefined;
-    return {
-      ...caller,
-      signal: caller.signal ?? new AbortController().signal,
-      services,
-      get loaders() {
-        loaders ??= services.createLoaders(caller.actor);
-        return loaders;
-      },
-      set loaders(others) {
-        loaders = others;
-      },
-    };
-  };
+/**
+ * Made for one operation, and afresh for each event of a subscription, which mostly brings loaders of its own. The caller
+ * is asked only where a resolver asks: what asks nothing of it is the same for every caller.
+ */
+class OperationContext implements GraphQLContext {
+  readonly services: Services;
+  readonly #caller: KnownCaller;
+  #loaders: Loaders | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(services: Services, caller: KnownCaller) {
+    this.services = services;
+    this.#caller = caller;
+  }
+
+  get actor(): GraphQLContext['actor'] {
+    return this.#caller.actor;
+  }
+
+  get session(): GraphQLContext['session'] {
+    return this.#caller.session;
+  }
+
+  get requestId(): string {
+    return this.#caller.requestId;
+  }
+
+  get transport(): GraphQLContext['transport'] {
+    return this.#caller.transport;
+  }
+
+  get signal(): AbortSignal {
+    this.#signal ??= this.#caller.signal ?? new AbortController().signal;
+    return this.#signal;
+  }
+
+  get lastEventId(): string | null {
+    return this.#caller.lastEventId;
+  }
+
+  get loaders(): Loaders {
+    this.#loaders ??= this.services.createLoaders(this.#caller.actor);
+    return this.#loaders;
+  }
+
+  set loaders(loaders: Loaders) {
+    this.#loaders = loaders;
+  }
+}

@@ -49,6 +49,18 @@ const origins = z.string().transform((text, context) => {
   return list;
 });
 
+/** Names that a browser may reach this server by. */
+const hosts = z.string().transform((text, context) => {
+  const list = text
+    .split(',')
+    .map((item) => item.trim().toLowerCase())
+    .filter((item) => item !== '');
+  for (const item of list)
+    if (!(URL.canParse(`http://${item}`) && new URL(`http://${item}`).hostname === item))
+      context.addIssue({ code: 'custom', message: `"${item}" is no host name such as example.com` });
+  return list;
+});
+
 /** How far to believe X-Forwarded-For: the number of proxies in front, or false. */
 const proxies = z
   .string()
@@ -67,6 +79,7 @@ const environment = z.object({
   REDIS_URL: redisUrl.optional(),
   ADMIN_TOKEN: z.string().min(16, 'at least 16 characters are meant').optional(),
   ALLOWED_ORIGINS: origins.default([]),
+  ALLOWED_HOSTS: hosts.default([]),
   TRUST_PROXY: proxies.default(0),
   LOG_LEVEL: z
     .enum(
@@ -76,6 +89,8 @@ const environment = z.object({
     .default('info'),
   MAX_AGENT_HOPS: whole(0, 1_000_000).default(0),
   SCRATCHPAD_TTL_SECONDS: whole(0, 315_360_000).default(0),
+  INBOX_LEASE_SECONDS: whole(1, 3_600).default(60),
+  INBOX_DIGEST_SECONDS: whole(1, 3_600).default(5),
   GRAPHIQL: flag.optional(),
   INTROSPECTION: flag.optional(),
   MAX_SUBSCRIPTIONS_PER_SOCKET: whole(1, 1_000_000).default(200),
@@ -105,6 +120,8 @@ export interface Config {
   readonly redisUrl: string | null;
   readonly adminToken: string | null;
   readonly allowedOrigins: readonly string[];
+  /** Names, beside those of the loopback, that MCP clients may reach this server by. */
+  readonly allowedHosts: readonly string[];
   /** Number of proxies in front whose X-Forwarded-For is believed. */
   readonly trustProxy: number;
   readonly logLevel: string;
@@ -112,6 +129,10 @@ export interface Config {
   readonly maxAgentHops: number;
   /** Of pads without a `ttlSeconds` of their own: seconds after the last write until their state expires; 0: never. */
   readonly scratchpadTtlSeconds: number;
+  /** How long a delivery is an agent's before it is handed out again, unless it is renewed. */
+  readonly inboxLeaseSeconds: number;
+  /** Between digests of what an agent may see besides its messages. */
+  readonly inboxDigestSeconds: number;
   /** On in development, off in production unless asked for. */
   readonly graphiql: boolean;
   /** To anybody, without a credential. */
@@ -154,10 +175,13 @@ export const readConfig = (variables: Readonly<Record<string, string | undefined
     redisUrl: values.REDIS_URL ?? null,
     adminToken: values.ADMIN_TOKEN ?? null,
     allowedOrigins: Object.freeze(values.ALLOWED_ORIGINS),
+    allowedHosts: Object.freeze(values.ALLOWED_HOSTS),
     trustProxy: values.TRUST_PROXY,
     logLevel: values.LOG_LEVEL,
     maxAgentHops: values.MAX_AGENT_HOPS,
     scratchpadTtlSeconds: values.SCRATCHPAD_TTL_SECONDS,
+    inboxLeaseSeconds: values.INBOX_LEASE_SECONDS,
+    inboxDigestSeconds: values.INBOX_DIGEST_SECONDS,
     graphiql: values.GRAPHIQL ?? !production,
     openIntrospection: values.INTROSPECTION ?? !production,
     limits: Object.freeze({

@@ -23,7 +23,7 @@ interface Input {
 const GRANT = { name: 'scratchpad_grant', text: process.env.GRANT ?? '' };
 
 const append = async ({ ownerId, scratchpadId, participantId, content }: Input): Promise<string> => {
-  const values = [[ownerId], [scratchpadId], [null], [participantId]];
+  const values = [[ownerId], [scratchpadId], [null], [participantId], [null]];
   const { rows } = await pool.query<{ last_seq: number }>({ ...GRANT, values });
   const args = [
     newEpoch() + newEpoch(),

@@ -11,6 +11,8 @@ export interface Askable {
   readonly apiKey: string;
   readonly threadId: string;
   readonly members: readonly Member[];
+  /** Somebody of another tenant, in very many threads with a scratchpad. */
+  readonly reader: Member;
   readonly length: number;
   cursorAt(seq: number): string;
   /** The id of its last message at or before a position. */
@@ -37,6 +39,7 @@ const LISTS = `query Lists { threads(first: 50) { nodes { id unreadCount lastMes
 /** Asks everything that the product can be asked, once or a few times, as the owner and as members. */
 export const exerciseAll = async (askable: Askable): Promise<void> => {
   await read(askable);
+  await listPads(askable);
   await follow(askable);
   await write(askable);
 };
@@ -86,6 +89,27 @@ const read = async ({
   }
 };
 
+/** Pages of scratchpads from both ends and from their middle, at both doors. */
+const listPads = async ({ api, url, reader: { token } }: Askable): Promise<void> => {
+  const LIST = `query Pads($first: Int, $after: Cursor, $last: Int, $before: Cursor) {
+    scratchpads(first: $first, after: $after, last: $last, before: $before) { nodes { id metaData } pageInfo { startCursor endCursor } } }`;
+  const page = async (range: Readonly<Record<string, unknown>>) => {
+    const { scratchpads } = await api.ask<{
+      scratchpads: { pageInfo: { startCursor: string; endCursor: string } };
+    }>(token, LIST, range);
+    return scratchpads.pageInfo;
+  };
+  const { endCursor } = await page({ first: 50 });
+  await page({ first: 50, after: endCursor });
+  const { startCursor } = await page({ last: 50 });
+  await page({ last: 50, before: startCursor });
+  const answer = await fetch(new URL('/v1/scratchpads', url), {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  if (!answer.ok) throw new Error(`REST answered ${answer.status}.`);
+  await answer.text();
+};
+
 /** From the beginning for a while, and from the end. */
 const follow = async ({ api, apiKey, url, threadId, members, cursorAt, length }: Askable): Promise<void> => {
   for (const after of [await startOf(api, apiKey, threadId), cursorAt(length - 10)])
@@ -98,15 +122,36 @@ const follow = async ({ api, apiKey, url, threadId, members, cursorAt, length }:
     }
 };
 
-const write = async ({
-  api,
-  apiKey,
-  threadId,
-  members,
-  length,
-  cursorAt,
-  messageBy,
-}: Askable): Promise<void> => {
+/** What an agent is asked to do, and does. */
+const fromInbox = async ({ api, apiKey, members }: Askable, threadId: string, as: string): Promise<void> => {
+  const ask = <Data>(query: string, input: object): Promise<Data> => api.ask<Data>(apiKey, query, { input });
+  for (const content of ['One thing', 'Another'])
+    await ask(POST, { threadId, as: members[0]?.id, content, mentionIds: [as] });
+  await api.ask(
+    apiKey,
+    'query Peek($threadId: ID!, $as: ID!) { peekPending(threadId: $threadId, as: $as) { count messages { content } } }',
+    { threadId, as },
+  );
+  for (const onlyMentions of [false, true]) {
+    const { takePending } = await ask<{ takePending: { deliveries: { deliveryId: string | null }[] } }>(
+      'mutation Take($input: TakePendingInput!) { takePending(input: $input) { deliveries { deliveryId } } }',
+      { as, max: 5, waitSeconds: 1, onlyMentions },
+    );
+    const deliveryId = takePending.deliveries.at(-1)?.deliveryId;
+    await ask(
+      'mutation Extend($input: ExtendLeaseInput!) { extendLease(input: $input) { leaseExpiresAt } }',
+      { as, deliveryId, seconds: 60 },
+    );
+    await ask('mutation Done($input: AcknowledgeInput!) { acknowledge(input: $input) { pendingCount } }', {
+      as,
+      threadId,
+      deliveryId,
+    });
+  }
+};
+
+const write = async (askable: Askable): Promise<void> => {
+  const { api, apiKey, threadId, members, length, cursorAt, messageBy } = askable;
   const [one, two] = members;
   const many = members.at(-1);
   if (!one || !two || !many) throw new Error('Nobody is there.');
@@ -148,11 +193,12 @@ const write = async ({
     'mutation { createParticipant(input: { kind: AGENT, handle: "newcomer" }) { participant { id } } }',
   );
   const participantIds = [createParticipant.participant.id];
-  await api.ask(
+  const { extendThread } = await api.ask<{ extendThread: { thread: { id: string } } }>(
     apiKey,
     'mutation Extend($input: ExtendThreadInput!) { extendThread(input: $input) { created thread { id } } }',
     { input: { threadId, participantIds } },
   );
+  await fromInbox(askable, extendThread.thread.id, createParticipant.participant.id);
   await api.ask(apiKey, LISTS);
   await api.ask(apiKey, PAGE, { threadId });
 };

@@ -21,19 +21,26 @@ export interface ExplainedStatement {
 const START = /duration: ([\d.]+) ms {2}plan:$/;
 
 /** Reads what auto_explain wrote to the database's log, in JSON. */
-export const readPlans = (log: string): ExplainedStatement[] => {
-  const lines = log.split('\n');
-  const statements: ExplainedStatement[] = [];
-  for (let index = 0; index < lines.length; index++) {
-    const milliseconds = START.exec(lines[index] ?? '')?.[1];
-    if (milliseconds === undefined) continue;
-    const json: string[] = [];
-    while (lines[index + 1]?.startsWith('\t')) json.push(lines[++index] ?? '');
+export async function* readPlans(log: AsyncIterable<string>): AsyncGenerator<ExplainedStatement> {
+  let milliseconds: number | undefined;
+  let json: string[] = [];
+  const read = (): ExplainedStatement[] => {
+    if (milliseconds === undefined) return [];
     const entry = JSON.parse(json.join('\n')) as { 'Query Text': string; Plan: PlanNode };
-    statements.push({ text: entry['Query Text'], milliseconds: Number(milliseconds), plan: entry.Plan });
+    return [{ text: entry['Query Text'], milliseconds, plan: entry.Plan }];
+  };
+  for await (const line of log) {
+    if (milliseconds !== undefined && line.startsWith('\t')) {
+      json.push(line);
+      continue;
+    }
+    yield* read();
+    const start = START.exec(line)?.[1];
+    milliseconds = start === undefined ? undefined : Number(start);
+    json = [];
   }
-  return statements;
-};
+  yield* read();
+}
 
 const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 

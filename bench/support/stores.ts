@@ -1,5 +1,7 @@
+import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openPostgres } from '../../src/storage/postgres.ts';
@@ -13,6 +15,8 @@ export interface Stores extends AsyncDisposable {
   readonly client: pg.Client;
   /** What the database has written to its log so far. */
   log(): Promise<string>;
+  /** The same line by line: it may be larger than any text. */
+  logLines(): AsyncIterable<string>;
 }
 
 interface StoresOptions {
@@ -31,11 +35,13 @@ export const startStores = async ({ durable = true, settings = {} }: StoresOptio
     startRedis({ settings: { appendonly: 'no' } }),
   ]);
   const client = await prepare(postgres);
+  const logFile = join(dirname(postgres.socketFile), 'log');
   return {
     databaseUrl: postgres.url,
     redis,
     client,
-    log: () => readFile(join(dirname(postgres.socketFile), 'log'), 'utf8'),
+    log: () => readFile(logFile, 'utf8'),
+    logLines: () => createInterface({ input: createReadStream(logFile) }),
     async [Symbol.asyncDispose]() {
       await client.end();
       await Promise.all([postgres.stop(), redis.stop()]);

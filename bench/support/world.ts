@@ -39,3 +39,27 @@ export const openRoom = async (
 /** Text of exactly so many bytes. */
 export const textOf = (bytes: number): string =>
   'The quick brown fox jumps over the lazy dog. '.repeat(Math.ceil(bytes / 45)).slice(0, bytes);
+
+export interface Seat {
+  readonly agentId: string;
+  readonly threadId: string;
+}
+
+/** An agent in a thread with somebody who reads. */
+export const takeSeat = async ({ api }: Product, { apiKey }: Tenant, handle: string): Promise<Seat> => {
+  const make = async (kind: string, name: string): Promise<string> => {
+    const { createParticipant } = await api.ask<{ createParticipant: { participant: { id: string } } }>(
+      apiKey,
+      'mutation ($input: CreateParticipantInput!) { createParticipant(input: $input) { participant { id } } }',
+      { input: { kind, handle: name } },
+    );
+    return createParticipant.participant.id;
+  };
+  const agentId = await make('AGENT', handle);
+  const { openThread } = await api.ask<{ openThread: { thread: { id: string } } }>(
+    apiKey,
+    'mutation ($input: OpenThreadInput!) { openThread(input: $input) { thread { id } } }',
+    { input: { participantIds: [agentId, await make('HUMAN', `${handle}-reader`)] } },
+  );
+  return { agentId, threadId: openThread.thread.id };
+};

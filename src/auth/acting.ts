@@ -1,5 +1,6 @@
-import { badInput, forbidden } from '../shared/errors.ts';
+import { badInput, forbidden, notFound } from '../shared/errors.ts';
 import type { Actor, TenantActor } from './actor.ts';
+import { atThread, runOf } from './sight.ts';
 
 /** Everything but the tenants' administration is closed to the administrator: it sees no content. */
 export const requireTenant = (actor: Actor): TenantActor => {
@@ -43,6 +44,11 @@ export const actingParticipant = (actor: TenantActor, as: string | null | undefi
       field: 'as',
     });
   return participantId;
+};
+
+/** Throws NOT_FOUND for a thread that is out of reach, whoever is in it: a run token's is its conversation alone. */
+export const requireReach = (actor: TenantActor, threadId: string): void => {
+  if (atThread(runOf(actor), { threadId, viewerId: null }) === null) throw notFound('Thread');
 };
 
 /** What only the user may do, with an API key. */

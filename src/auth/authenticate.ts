@@ -11,6 +11,7 @@ import {
 import {
   CREDENTIAL_COLUMNS,
   CREDENTIAL_IS_ALIVE,
+  CREDENTIALS,
   type CredentialRow,
   identifiedBy,
 } from './credentialRow.ts';
@@ -26,7 +27,7 @@ const FIND = statement<CredentialRow & { acts: boolean }>(
   'credential_find',
   `SELECT ${CREDENTIAL_COLUMNS},
      EXISTS (SELECT FROM participants p WHERE p.owner_id = c.owner_id AND p.id = $2) AS acts
-   FROM credentials c JOIN users u ON u.id = c.owner_id
+   FROM ${CREDENTIALS}
    WHERE c.hash = $1 AND ${CREDENTIAL_IS_ALIVE}`,
 );
 
@@ -36,6 +37,8 @@ export interface AuthenticationOptions {
   readonly adminToken: string | null;
   readonly bus?: Wakeups | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** Told by each reading of the revocation log in how many milliseconds the next run is due; null: none is. */
+  readonly onRunDue?: ((inMs: number | null) => void) | undefined;
   /** How many credentials are remembered. */
   readonly cacheSize?: number;
   readonly monotonic?: () => number;
@@ -45,6 +48,8 @@ export interface AuthenticationOptions {
 export interface ClosableAuthentication extends Authentication {
   /** These credentials were ended in a transaction that is committed. */
   announceEnded(credentialIds: readonly string[]): void;
+  /** Credentials were ended, or expire at another time, in a transaction that is committed: look at once, everywhere. */
+  announceEndings(): void;
   close(): Promise<void>;
 }
 
@@ -62,11 +67,17 @@ export const createAuthentication = (options: AuthenticationOptions): ClosableAu
     database,
     bus,
     onError,
+    onRunDue: options.onRunDue,
     monotonic,
     isNeeded: () => cache.size > 0 || sessions.size > 0,
-    onEnded: (ids) => {
+    onEnded: (ids, closed) => {
       cache.drop(ids);
-      sessions.end(ids);
+      sessions.end(ids, closed);
+    },
+    onMoved: (expiries) => {
+      cache.drop(Object.keys(expiries));
+      sessions.expireAt(expiries);
+      sessions.endExpired(log.now());
     },
     onTick: () => {
       sessions.endExpired(log.now());
@@ -150,6 +161,7 @@ export const createAuthentication = (options: AuthenticationOptions): ClosableAu
       isAdmin(presented) ? adminSession(ADMIN) : identify(presented, (who) => sessions.open(who)),
     openTicketSession: tickets.open,
     announceEnded: log.announce,
+    announceEndings: log.nudge,
     close: async () => {
       log.close();
       await Promise.all([tickets.close(), lastUse.close()]);

@@ -40,7 +40,10 @@ export interface Ticket {
 }
 
 /** A credential as it may be shown: the administrator's is no row. */
-export type CredentialView = Omit<Credential, 'kind' | 'hash' | 'ownerId' | 'runId'> & {
+export type CredentialView = Omit<
+  Credential,
+  'kind' | 'hash' | 'ownerId' | 'isDelegators' | 'madeThroughId'
+> & {
   readonly kind: CredentialKind | 'ADMIN';
 };
 
@@ -48,6 +51,7 @@ const ADMIN_CREDENTIAL: CredentialView = {
   id: 'cred_admin',
   kind: 'ADMIN',
   participantId: null,
+  runId: null,
   label: 'ADMIN_TOKEN',
   prefix: '',
   createdAt: new Date(),

@@ -19,10 +19,25 @@ export interface Reading {
 export const READING_COLUMNS = `pg_snapshot_xmin(pg_current_snapshot())::text AS xmin,
   (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS clock`;
 
-const READ = statement<Reading & { ended: string[] }>(
+/** In how many milliseconds the next deadline of an open run comes; null: none has one. For any statement. */
+export const RUN_DUE_COLUMN = `(SELECT (extract(epoch FROM min(r.expires_at) - clock_timestamp()) * 1000)::float8
+  FROM runs r WHERE r.finished_at IS NULL) AS run_due`;
+
+/** Credential ids to when they expire: milliseconds since 1970 by the database's clock, null for never. */
+export type Expiries = Readonly<Record<string, number | null>>;
+
+const READ = statement<
+  Reading & { ended: string[]; closed: string[]; expiries: Expiries | null; run_due: number | null }
+>(
   'revocations_read',
-  `SELECT ${READING_COLUMNS}, ARRAY(SELECT DISTINCT credential_id FROM revocation_log WHERE xid >= $1::bigint) AS ended`,
+  `SELECT ${READING_COLUMNS}, ${RUN_DUE_COLUMN}, ARRAY(SELECT DISTINCT credential_id FROM revocation_log
+       WHERE xid >= $1::bigint AND reason IS DISTINCT FROM 'EXPIRY_MOVED') AS ended,
+     ARRAY(SELECT credential_id FROM revocation_log WHERE xid >= $1::bigint AND reason = 'RUN_CLOSED') AS closed,
+     (SELECT jsonb_object_agg(c.id, extract(epoch FROM c.expires_at) * 1000) FROM credentials c WHERE c.id = ANY (ARRAY(
+       SELECT credential_id FROM revocation_log WHERE xid >= $1::bigint AND reason = 'EXPIRY_MOVED'))) AS expiries`,
 );
+
+const NONE: ReadonlySet<string> = new Set();
 
 const REVOCATIONS_CHANNEL = 'threadpad:revocations';
 
@@ -37,8 +52,12 @@ export interface RevocationLogOptions {
   readonly bus?: Wakeups | undefined;
   /** Whether this process holds a session or a cached credential; without one nothing is read. */
   readonly isNeeded: () => boolean;
-  /** Told of credentials that ended, possibly more than once. */
-  readonly onEnded: (credentialIds: readonly string[]) => void;
+  /** Told of credentials that ended, possibly more than once; `closed`: those of them whose run has ended. */
+  readonly onEnded: (credentialIds: readonly string[], closed: ReadonlySet<string>) => void;
+  /** Told of credentials that expire at another time than they did, possibly more than once. */
+  readonly onMoved: (expiries: Expiries) => void;
+  /** What each reading brings along, since it is made so often: in how many milliseconds the next run is due; null: none is. */
+  readonly onRunDue?: ((inMs: number | null) => void) | undefined;
   /** Called about every 400 ms while needed, also when the database does not answer. */
   readonly onTick: () => void;
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -73,11 +92,13 @@ export interface RevocationLog {
   wake(): void;
   /** These were ended by this process and are committed: known here at once, elsewhere as soon as Redis tells. */
   announce(credentialIds: readonly string[]): void;
+  /** Something ended or expires at another time, this process does not know the ids: read everywhere at once. */
+  nudge(): void;
   close(): void;
 }
 
 export const createRevocationLog = (options: RevocationLogOptions): RevocationLog => {
-  const { database, bus, isNeeded, onEnded, onTick } = options;
+  const { database, bus, isNeeded, onEnded, onMoved, onTick } = options;
   const monotonic = options.monotonic ?? (() => performance.now());
   const witnesses = new Set<Set<string>>();
   const waiting = new Set<() => void>();
@@ -109,10 +130,10 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
     timer.unref();
   };
 
-  const end = (ids: readonly string[]): void => {
+  const end = (ids: readonly string[], closed: ReadonlySet<string> = NONE): void => {
     if (ids.length === 0) return;
     for (const ended of witnesses) for (const id of ids) ended.add(id);
-    onEnded(ids);
+    onEnded(ids, closed);
   };
 
   const noteClock = (reading: Reading): void => {
@@ -126,8 +147,11 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
     const startedAt = monotonic();
     const [row] = await database.urgent(READ, [from.toString()]);
     if (row === undefined || isClosed) return;
-    end(row.ended);
+    end(row.ended, row.closed.length === 0 ? NONE : new Set(row.closed));
     noteClock(row);
+    // A lookup that saw the old expiry moves the position back, and is put right by the next reading.
+    if (row.expiries !== null) onMoved(row.expiries);
+    options.onRunDue?.(row.run_due);
     // A witness may have moved it back meanwhile, for something this reading has not looked for.
     if (position === from) position = BigInt(row.xmin);
     lastStartedAt = startedAt;
@@ -200,6 +224,10 @@ export const createRevocationLog = (options: RevocationLogOptions): RevocationLo
     announce: (ids) => {
       end(ids);
       if (ids.length > 0) void bus?.publish(REVOCATIONS_CHANNEL, '');
+    },
+    nudge: () => {
+      nudge();
+      void bus?.publish(REVOCATIONS_CHANNEL, '');
     },
     close: () => {
       isClosed = true;

@@ -7,6 +7,8 @@ export interface Presented {
   readonly actAs?: string | undefined;
 }
 
+export type SessionEnding = 'CREDENTIAL_ENDED' | 'RUN_CLOSED';
+
 /**
  * The life of a credential on an open socket or stream. Promise: a credential that has ended anywhere ends
  * its sessions on every process within a second, and what awaits `cleared` before each output lets nothing
@@ -17,6 +19,8 @@ export interface Session {
   readonly actor: Actor;
   /** Aborted once, when the credential ends: the holder says so to its client and closes. */
   readonly ended: AbortSignal;
+  /** What its streams say once it has ended: of a run's token whether the run did. */
+  readonly ending: SessionEnding;
   /** Resolves when live output may go out now; rejects once the session has ended or is closed. */
   cleared(): Promise<void>;
   /**

@@ -3,8 +3,8 @@ import { forbidden } from '../shared/errors.ts';
 import type { Actor, TenantActor } from './actor.ts';
 import type { Identified } from './credentialCache.ts';
 import { noCredential } from './presented.ts';
-import type { RevocationLog } from './revocations.ts';
-import type { Presented, Session } from './session.ts';
+import type { Expiries, RevocationLog } from './revocations.ts';
+import type { Presented, Session, SessionEnding } from './session.ts';
 
 /** Finds who is behind a credential and hands it over in the same turn, so that no ending falls between. */
 export type Identify = <T>(presented: Presented, use: (who: Identified) => T) => Promise<T>;
@@ -18,8 +18,10 @@ interface StreamHooks {
 export interface Sessions {
   readonly size: number;
   open(who: Identified, hooks?: StreamHooks): OpenSession;
-  /** Ends those of these credentials. */
-  end(credentialIds: readonly string[]): void;
+  /** Ends those of these credentials; `closed`: those of them whose run has ended. */
+  end(credentialIds: readonly string[], closed: ReadonlySet<string>): void;
+  /** From now on those of these credentials end then. */
+  expireAt(expiries: Expiries): void;
   /** Ends those whose credential has expired by now. */
   endExpired(now: number): void;
 }
@@ -37,12 +39,19 @@ const isSame = (one: TenantActor, other: TenantActor): boolean => {
   );
 };
 
+const hasExpired = ({ expiresAt }: Identified, now: number): boolean =>
+  expiresAt !== null && now >= expiresAt;
+
+/** A run's token lives exactly as long as the run may. */
+const endingByExpiry = ({ actor }: Identified): SessionEnding =>
+  actor.kind === 'RUN_TOKEN' ? 'RUN_CLOSED' : 'CREDENTIAL_ENDED';
+
 export const createSessions = ({ log, identify }: { log: RevocationLog; identify: Identify }): Sessions => {
   const byCredential = new Map<string, Set<Registered>>();
 
   interface Registered {
     who: Identified;
-    readonly end: () => void;
+    readonly end: (ending?: SessionEnding) => void;
   }
 
   const register = (session: Registered): void => {
@@ -59,11 +68,11 @@ export const createSessions = ({ log, identify }: { log: RevocationLog; identify
   };
 
   const open = (who: Identified, hooks?: StreamHooks): OpenSession => {
-    const ending = new AbortController();
+    const ended = new AbortController();
     const closing = new AbortController();
     /** Aborted by either: nobody waits for a reading on behalf of a session that is over. */
     const over = closing.signal;
-    setMaxListeners(0, ending.signal, over);
+    setMaxListeners(0, ended.signal, over);
 
     const leave = (): void => {
       if (over.aborted) return;
@@ -71,25 +80,30 @@ export const createSessions = ({ log, identify }: { log: RevocationLog; identify
       closing.abort();
       hooks?.closed();
     };
+    let ending: SessionEnding = 'CREDENTIAL_ENDED';
     const registered: Registered = {
       who,
-      end: () => {
+      end: (by = 'CREDENTIAL_ENDED') => {
         if (over.aborted) return;
+        ending = by;
         leave();
-        ending.abort(noCredential());
+        ended.abort(noCredential());
       },
     };
     register(registered);
 
     const endIfExpired = (): void => {
-      if (registered.who.expiresAt !== null && log.now() >= registered.who.expiresAt) registered.end();
+      if (hasExpired(registered.who, log.now())) registered.end(endingByExpiry(registered.who));
     };
 
     return {
       get actor(): Actor {
         return registered.who.actor;
       },
-      ended: ending.signal,
+      ended: ended.signal,
+      get ending() {
+        return ending;
+      },
       cleared: async () => {
         for (;;) {
           endIfExpired();
@@ -123,13 +137,19 @@ export const createSessions = ({ log, identify }: { log: RevocationLog; identify
       return byCredential.size;
     },
     open,
-    end: (ids) => {
-      for (const id of ids) for (const session of [...(byCredential.get(id) ?? [])]) session.end();
+    end: (ids, closed) => {
+      for (const id of ids)
+        for (const session of [...(byCredential.get(id) ?? [])])
+          session.end(closed.has(id) ? 'RUN_CLOSED' : 'CREDENTIAL_ENDED');
+    },
+    expireAt: (expiries) => {
+      for (const [id, expiresAt] of Object.entries(expiries))
+        for (const session of byCredential.get(id) ?? []) session.who = { ...session.who, expiresAt };
     },
     endExpired: (now) => {
       for (const sessions of [...byCredential.values()])
         for (const session of [...sessions]) {
-          if (session.who.expiresAt !== null && now >= session.who.expiresAt) session.end();
+          if (hasExpired(session.who, now)) session.end(endingByExpiry(session.who));
         }
     },
   };
@@ -142,6 +162,7 @@ export const adminSession = (actor: Actor): Session => {
   return {
     actor,
     ended: never,
+    ending: 'CREDENTIAL_ENDED',
     cleared: async () => {},
     renew: async () => {
       throw forbidden('The administrator\u2019s connection needs no renewal.');

@@ -4,6 +4,7 @@ import { type Database, statement } from '../storage/database.ts';
 import {
   CREDENTIAL_COLUMNS,
   CREDENTIAL_IS_ALIVE,
+  CREDENTIALS,
   type CredentialRow,
   identifiedBy,
 } from './credentialRow.ts';
@@ -36,7 +37,7 @@ export const operationHash = ({ query, variables, operationName }: Operation): s
 const OPEN = statement<CredentialRow & { opened: number; act_as: string | null }>(
   'ticket_open',
   `UPDATE tickets t SET opened = t.opened + 1, alive_at = clock_timestamp() + ${ALIVE_AHEAD}
-   FROM credentials c JOIN users u ON u.id = c.owner_id
+   FROM ${CREDENTIALS}
    WHERE t.hash = $1 AND t.operation_hash = $2 AND c.owner_id = t.owner_id AND c.id = t.credential_id
      AND ${CREDENTIAL_IS_ALIVE}
      AND CASE WHEN $3::text IS NULL THEN t.opened = 0 AND t.expires_at > clock_timestamp()

@@ -7,6 +7,10 @@ import type { Actor, TenantActor } from './actor.ts';
  * queries, so that what may not be seen is never read. (What of a thread's record may be seen is the look's.)
  */
 
+/** Of a run's worker only the conversation counts among its threads. */
+const inReach = (actor: TenantActor): Prisma.ThreadWhereInput =>
+  actor.kind === 'RUN_TOKEN' ? { id: actor.conversationThreadId } : {};
+
 /**
  * The owner sees all; a participant itself, those it shares a thread with, and the listed. `as`: what that one of the
  * owner's participants sees, nothing if it is none of them.
@@ -18,7 +22,9 @@ export const visibleParticipants = (
   const ownerId = actor.userId;
   const viewer = viewerOf(actor, as);
   if (viewer === null) return { ownerId };
-  const sharesThread = { thread: { deletedAt: null, members: { some: { participantId: viewer } } } };
+  const sharesThread = {
+    thread: { ...inReach(actor), deletedAt: null, members: { some: { participantId: viewer } } },
+  };
   return {
     ownerId,
     owner: { participants: { some: { id: viewer } } },

@@ -65,5 +65,6 @@ builder.mutationType({
   description: 'Writes. Each takes one input; a retry with the same idempotencyKey does not act twice.',
 });
 builder.subscriptionType({
-  description: 'Live streams. Each payload carries its cursor; a stream is resumed with `after`.',
+  description:
+    'Live streams. `timeline` and `scratchpad` carry a cursor in each payload and are resumed with `after`; the others begin anew: an inbox hands out again what was not acknowledged, `run` begins with the run as it is, `threads` with what comes, and signals are not kept.',
 });

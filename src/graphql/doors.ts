@@ -2,7 +2,12 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { GraphQLSchema } from 'graphql';
 import type { Authentication } from '../auth/session.ts';
-import { CONNECTION_CAPS, type ConnectionCaps, createConnections } from '../http/connections.ts';
+import {
+  CONNECTION_CAPS,
+  type ConnectionCaps,
+  type Connections,
+  createConnections,
+} from '../http/connections.ts';
 import type { Exchange, Route } from '../http/exchange.ts';
 import { healthRoutes, type Readiness } from '../http/health.ts';
 import { createListener } from '../http/listener.ts';
@@ -34,8 +39,8 @@ export interface DoorsOptions {
   readonly trustedProxies: number;
   /** What a browser that opens `/graphql` gets; null where there is no page. */
   readonly page: ((exchange: Exchange) => Promise<void> | void) | null;
-  /** What else is served; it is told whether new work is to be refused. */
-  readonly routes?: (isDraining: () => boolean) => readonly Route[];
+  /** What else is served; it is told whether new work is to be refused, and where long-lived connections are counted. */
+  readonly routes?: (isDraining: () => boolean, connections: Connections) => readonly Route[];
   readonly limits?: Partial<DoorLimits>;
 }
 
@@ -110,7 +115,7 @@ export const createDoors = (options: DoorsOptions): Doors => {
     routes: [
       door,
       ...healthRoutes(options.readiness, metrics, isDraining),
-      ...(options.routes?.(isDraining) ?? []),
+      ...(options.routes?.(isDraining, connections) ?? []),
     ],
     upgrades: [sockets],
     allowedOrigins: options.allowedOrigins,

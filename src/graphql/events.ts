@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
 import { Flow, type FlowLimits } from './flow.ts';
+import { textOf } from './sharing.ts';
 
 export interface EventLimits {
   /** Milliseconds between comments that keep proxies from closing an idle stream. */
@@ -72,7 +73,7 @@ export const openEvents = (response: ServerResponse, limits: EventLimits): Event
     next(result) {
       const { cursor } = result.extensions ?? {};
       const id = typeof cursor === 'string' && EVENT_ID.test(cursor) ? `id: ${cursor}\n` : '';
-      return write(`event: next\n${id}data: ${JSON.stringify(result)}\n\n`);
+      return write(`event: next\n${id}data: ${textOf(result)}\n\n`);
     },
     end() {
       if (isOver) return;

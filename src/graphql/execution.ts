@@ -19,6 +19,7 @@ import { type Caller, type CreateContext, isKnown, type KnownCaller } from './ca
 import { costOf } from './cost.ts';
 import { type ErrorMask, requestError, unknownOperation } from './errors.ts';
 import { type OperationLimits, tooExpensive } from './limits.ts';
+import { createSharing } from './sharing.ts';
 import { PayloadStream } from './stream.ts';
 
 export interface ExecutionDeps {
@@ -75,8 +76,9 @@ export const refusal = (
 };
 
 /** Executes with graphql-js and a context of our own, made for the operation or, in a subscription, for each event. */
-export const useExecution = (deps: ExecutionDeps): Plugin => {
-  const { createContext, limits } = deps;
+export const useExecution = (options: ExecutionDeps): Plugin => {
+  const { createContext, limits } = options;
+  const deps = { ...options, sharing: createSharing() };
   const prepared = (args: ExecutionArgs): { caller: Caller } | { refused: ExecutionResult } => {
     const { caller, isChecked } = args.contextValue as DoorContext;
     const refused = isChecked === true ? null : refusal(args, caller, limits);

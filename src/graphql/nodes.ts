@@ -1,4 +1,6 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
+import { visibleMemory } from '../memory/views.graphql.ts';
+import { visibleRun } from '../runs/views.graphql.ts';
 import { visiblePad } from '../scratchpads/scratchpads.graphql.ts';
 import { visibleEntry } from '../scratchpads/views.graphql.ts';
 import { badInput } from '../shared/errors.ts';
@@ -53,7 +55,10 @@ const findNodes = async (
       case 'ScratchpadEntry':
         return visibleEntry(context, id, viewerId);
       case 'MemoryEntry':
+        return visibleMemory(context, id, viewerId, null);
       case 'Run':
+        return visibleRun(context, id, viewerId);
+      case 'Delivery':
       case 'Audit':
       case undefined:
         return null;

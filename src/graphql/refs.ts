@@ -1,3 +1,5 @@
+import type { MemoryEntry } from '../memory/entries.ts';
+import type { Run } from '../runs/rows.ts';
 import type { PadEntry } from '../scratchpads/pad.ts';
 import type { Scratchpad } from '../scratchpads/rows.ts';
 import type { Member } from '../threads/members.ts';
@@ -18,6 +20,19 @@ import { builder } from './builder.ts';
 export const ThreadNode = builder.objectRef<Look>('Thread');
 export const TimelineObject = builder.objectRef<Look>('Timeline');
 export const ThreadParticipantObject = builder.objectRef<Member>('ThreadParticipant');
+
+/** What is seen by one viewer. */
+export interface Viewed {
+  readonly viewerId: string | null;
+}
+
+/** The same viewer's view of something else. Who it is stays unasked: what asks nothing of it is the same for everybody. */
+export const viewedBy = <Rest extends object>(by: Viewed, rest: Rest): Rest & Viewed => ({
+  ...rest,
+  get viewerId() {
+    return by.viewerId;
+  },
+});
 
 /** An event as one viewer sees it: whatever hangs on it is answered for that viewer. */
 export interface EventView<Event extends TimelineEvent = TimelineEvent> {
@@ -51,5 +66,22 @@ export interface EntryView {
   readonly viewerId: string | null;
 }
 
+/** A run as one viewer sees it. `visibleRun` of src/runs/views.graphql.ts makes it. */
+export interface RunView {
+  readonly __typename: 'Run';
+  readonly run: Run;
+  readonly viewerId: string | null;
+}
+
+export const RunNode = builder.objectRef<RunView>('Run');
 export const ScratchpadNode = builder.objectRef<ScratchpadView>('Scratchpad');
 export const ScratchpadEntryNode = builder.objectRef<EntryView>('ScratchpadEntry');
+
+/** A memory as one viewer sees it. */
+export interface MemoryView {
+  readonly __typename: 'MemoryEntry';
+  readonly memory: MemoryEntry;
+  readonly viewerId: string | null;
+}
+
+export const MemoryEntryNode = builder.objectRef<MemoryView>('MemoryEntry');

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Duplex } from 'node:stream';
 import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
-import { CloseCode } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Authentication, Session } from '../auth/session.ts';
 import type { Connections, Release } from '../http/connections.ts';
@@ -11,7 +10,7 @@ import { DomainError, rateLimited, unauthenticated, unavailable } from '../share
 import type { Accounts } from './accounts.ts';
 import type { Caller } from './caller.ts';
 import { clearedInTime } from './clearance.ts';
-import { CLOSE } from './closeCodes.ts';
+import { CLOSE, closeCode, closeReason } from './closeCodes.ts';
 import type { ErrorMask } from './errors.ts';
 import { type Fed, Flow, type FlowLimits } from './flow.ts';
 import type { Gathering } from './gathering.ts';
@@ -23,7 +22,9 @@ import {
   type OperationParams,
   type Operations,
 } from './operations.ts';
-import type { PayloadStream } from './stream.ts';
+import { Pumped } from './pumped.ts';
+import { textOf } from './sharing.ts';
+import type { Payload } from './stream.ts';
 import { type Task, Tasks } from './tasks.ts';
 
 export interface SocketLimits {
@@ -48,7 +49,7 @@ export interface SocketDeps {
 
 /** What graphql-ws carries from `begin` to its execution: the context of resolvers is made behind `run`. */
 interface TaskContext {
-  run: (() => Promise<ExecutionResult | PayloadStream>) | null;
+  run: (() => Promise<ExecutionResult | Pumped>) | null;
 }
 
 /**
@@ -213,7 +214,7 @@ export class ClientSocket implements Fed {
   close(code = 1000, reason = ''): void {
     if (this.#isClosing) return;
     this.#isClosing = true;
-    this.#ws.close(OURS.get(code) ?? code, fitting(reason));
+    this.#ws.close(closeCode(code), closeReason(reason));
     this.dispose();
   }
 
@@ -230,7 +231,7 @@ export class ClientSocket implements Fed {
     this.onDispose?.();
   }
 
-  async #run(task: Task, operation: Operation, caller: Caller): Promise<ExecutionResult | PayloadStream> {
+  async #run(task: Task, operation: Operation, caller: Caller): Promise<ExecutionResult | Pumped> {
     const { accounts, mask } = this.#deps;
     try {
       // A stream asks before each payload, and waits as long as it takes.
@@ -243,9 +244,16 @@ export class ClientSocket implements Fed {
       if (hasLeft) task.controller.abort();
       this.#finish(task);
     });
-    if (isStream(result)) result.flow = this.flow;
-    else this.#finish(task);
+    if (isStream(result)) {
+      result.flow = this.flow;
+      return new Pumped(result, (payload) => this.#sendNext(task.id, payload));
+    }
+    this.#finish(task);
     return result;
+  }
+
+  #sendNext(id: string, payload: Payload): Promise<void> {
+    return this.send(`{"id":${JSON.stringify(id)},"type":"next","payload":${textOf(payload)}}`);
   }
 
   #finish(task: Task): void {
@@ -276,7 +284,7 @@ export class ClientSocket implements Fed {
 }
 
 /** Runs what was begun, once; what lives as long as the subscription keeps nothing of it. */
-export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResult | PayloadStream> => {
+export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResult | Pumped> => {
   const context = contextValue as TaskContext;
   const { run } = context;
   context.run = null;
@@ -286,14 +294,3 @@ export const runTask = ({ contextValue }: ExecutionArgs): Promise<ExecutionResul
 
 const CREDENTIAL_ENDED = 'The credential has ended. Connect again with a fresh one.';
 const RETRYABLE = new Set(['UNAVAILABLE', 'RATE_LIMITED', 'INTERNAL']);
-
-/** What is no message, or comes out of turn, for graphql-ws: one code for all, as clients take the others for fatal. */
-const OURS: ReadonlyMap<number, number> = new Map(
-  [CloseCode.Unauthorized, CloseCode.SubscriberAlreadyExists, CloseCode.TooManyInitialisationRequests].map(
-    (code) => [code, CLOSE.badMessage],
-  ),
-);
-
-/** A close reason has at most 123 bytes. */
-const fitting = (reason: string): string =>
-  Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 30)}…`;

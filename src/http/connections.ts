@@ -16,6 +16,11 @@ export type Release = () => void;
 export interface Connections {
   /** Null where the credential or its user has as many as it may have. */
   claim(actor: Actor): Release | null;
+  /**
+   * For work that goes on after its connection is gone, whose client may come back for it: counted beside connections, and
+   * bounded as they are.
+   */
+  claimUnattended(actor: Actor): Release | null;
   /** Null where too many sockets of this address have not said who they are. */
   claimUnknown(address: string): Release | null;
 }
@@ -36,14 +41,16 @@ export const createConnections = (caps: ConnectionCaps = CONNECTION_CAPS): Conne
       }
     };
   };
+  const claimFor = (actor: Actor, what: string): Release | null =>
+    actor.kind === 'ADMIN'
+      ? claimAll([[`${what} administrator`, caps.perCredential]])
+      : claimAll([
+          [`${what} credential ${actor.credentialId}`, caps.perCredential],
+          [`${what} user ${actor.userId}`, caps.perUser],
+        ]);
   return {
-    claim: (actor) =>
-      actor.kind === 'ADMIN'
-        ? claimAll([['administrator', caps.perCredential]])
-        : claimAll([
-            [`credential ${actor.credentialId}`, caps.perCredential],
-            [`user ${actor.userId}`, caps.perUser],
-          ]),
+    claim: (actor) => claimFor(actor, 'connected'),
+    claimUnattended: (actor) => claimFor(actor, 'unattended'),
     claimUnknown: (address) => claimAll([[`address ${address}`, caps.unknownPerAddress]]),
   };
 };

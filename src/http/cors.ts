@@ -41,6 +41,10 @@ const ALLOWED_HEADERS = [
   'idempotency-key',
   'if-match',
   'last-event-id',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'mcp-session-id',
   'x-act-as',
   'x-api-key',
   'x-request-id',
@@ -48,6 +52,7 @@ const ALLOWED_HEADERS = [
 const EXPOSED_HEADERS = [
   'etag',
   'link',
+  'mcp-session-id',
   'retry-after',
   'www-authenticate',
   'x-cursor',

@@ -18,7 +18,7 @@ export interface Bus {
   readonly connected: boolean;
   /** How many channels somebody here listens to. */
   readonly channels: number;
-  /** Forgets every listener. The connections belong to whoever opened them. */
+  /** Forgets every listener, and publishes nothing more. The connections belong to whoever opened them. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-import type { FollowEnd, Followed, Positioned } from './source.ts';
+import type { FollowEnd, Followed, Following, Positioned } from './source.ts';
 
 /** What a follower needs of the tail it reads from. */
 export interface Feed<Item extends Positioned> {
@@ -21,7 +21,7 @@ const DONE = { value: undefined, done: true } as const;
  * rest of one bounded page, so a slow one costs nobody anything. It is freed at once, whatever it is doing, by its
  * signal or by `return()`.
  */
-export class Follower<Item extends Positioned> implements AsyncIterableIterator<Followed<Item>, undefined> {
+export class Follower<Item extends Positioned> implements Following<Item> {
   /** null once it has left. */
   #feed: Feed<Item> | null;
   #position: number;
@@ -44,8 +44,13 @@ export class Follower<Item extends Positioned> implements AsyncIterableIterator<
     return this.#position;
   }
 
+  /** The next step if it is at hand, without waiting. */
+  poll(): Followed<Item> | undefined {
+    return this.#pulls.length === 0 ? this.#step() : undefined;
+  }
+
   next(): Promise<IteratorResult<Followed<Item>, undefined>> {
-    const step = this.#pulls.length === 0 ? this.#step() : undefined;
+    const step = this.poll();
     if (step !== undefined) return Promise.resolve({ value: step, done: false });
     if (this.#feed === null) return Promise.resolve(DONE);
     return new Promise((resolve) => {

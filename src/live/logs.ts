@@ -2,7 +2,7 @@ import type { Bus, Logger } from './bus.ts';
 import { Follower } from './follower.ts';
 import { createOutage } from './outage.ts';
 import type { Reads } from './reads.ts';
-import type { FollowEnd, Followed, LogSource, Positioned, TailLimits } from './source.ts';
+import type { FollowEnd, Following, LogSource, Positioned, TailLimits } from './source.ts';
 import { Tail } from './tail.ts';
 
 /** Followers of the logs of one source. */
@@ -14,7 +14,7 @@ export interface Logs<Item extends Positioned> {
    * ends a waiting `next()` at once. All followers are handed the same item object at the live end, so that work per
    * item can be shared by identity.
    */
-  follow(key: string, after: number, signal: AbortSignal): AsyncIterableIterator<Followed<Item>, undefined>;
+  follow(key: string, after: number, signal: AbortSignal): Following<Item>;
 }
 
 /** What the hub does with logs of whatever kind. */

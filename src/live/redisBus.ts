@@ -31,6 +31,7 @@ export const createRedisBus = (connections: { commands: Publisher; subscriber: R
   const confirmed = new Set<string>();
   const changed = new Set<string>();
   let connection = 0;
+  let isClosed = false;
   let flushing = false;
   let retry: NodeJS.Timeout | undefined;
 
@@ -139,12 +140,14 @@ export const createRedisBus = (connections: { commands: Publisher; subscriber: R
 
   return {
     async publish(channel, message) {
-      if (commands.status !== 'ready') return false;
+      if (isClosed || commands.status !== 'ready') return false;
       try {
         await commands.publish(channel, message);
         return true;
       } catch (error) {
-        log.warn({ err: error }, 'A wake-up was not published; its readers find out by reading.');
+        // Whoever closes it closes Redis next.
+        if (!isClosed)
+          log.warn({ err: error }, 'A wake-up was not published; its readers find out by reading.');
         return false;
       }
     },
@@ -156,6 +159,7 @@ export const createRedisBus = (connections: { commands: Publisher; subscriber: R
       return wanted.size;
     },
     close() {
+      isClosed = true;
       subscriber.off('ready', onReady);
       subscriber.off('close', onClose);
       subscriber.off('message', onMessage);

@@ -38,6 +38,11 @@ export type Followed<Item> =
   | { readonly item: Item; readonly ended?: undefined }
   | { readonly item?: undefined; readonly ended: FollowEnd };
 
+/** Steps in order. What is at hand can be had without waiting: it came together. */
+export interface Following<Item> extends AsyncIterableIterator<Followed<Item>, undefined> {
+  poll(): Followed<Item> | undefined;
+}
+
 /** How much a tail keeps and asks for at a time. */
 export interface TailLimits {
   readonly ringItems: number;

@@ -27,7 +27,8 @@ export const ParticipantNode = builder.prismaObject('Participant', {
     }),
     tools: t.field({
       type: ['JSON'],
-      description: 'Capabilities: JSON objects, each with a `type`.',
+      description:
+        'Capabilities: JSON objects, each with a `type`. Known are `scratchpad`, `memory` and `thread`, of which `hydrateTools` and MCP make tools; others are kept and pass through.',
       resolve: ({ tools }) => (Array.isArray(tools) ? tools : []),
     }),
     metaData: t.expose('metaData', {
@@ -147,7 +148,7 @@ builder.mutationFields((t) => ({
   cloneParticipant: t.field({
     type: ParticipantPayload,
     description:
-      'API key only. A new agent or unit with the other’s properties, in no thread. Errors: as createParticipant, NOT_FOUND.',
+      'API key only. A new agent or unit with the other’s properties and a snapshot of its memory, in no thread. Errors: as createParticipant, NOT_FOUND.',
     args: {
       input: t.arg({ type: CloneParticipantInput, required: true, description: 'Pattern and handle.' }),
     },

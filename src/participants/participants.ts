@@ -4,6 +4,7 @@ import { appendAudit } from '../auth/audit.ts';
 import { holdUser } from '../auth/mint.ts';
 import { noCredential } from '../auth/presented.ts';
 import { visibleParticipants } from '../auth/visibility.ts';
+import { copyMemory } from '../memory/cloning.ts';
 import type { Json } from '../shared/canonical.ts';
 import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, conflict, forbidden, notFound } from '../shared/errors.ts';
@@ -30,6 +31,9 @@ interface Properties {
 
 export type NewParticipant = Properties & { readonly kind: ParticipantKind; readonly handle: string };
 
+/** A clone copies a memory, however large it is; whatever else is made takes a moment. In milliseconds. */
+const CLONING = { timeout: 1_800_000 };
+
 interface ParticipantLookup {
   readonly id?: string | null | undefined;
   readonly handle?: string | null | undefined;
@@ -45,19 +49,33 @@ export const createParticipants = ({ database }: { database: Database }) => {
   const insert = async (
     actor: Extract<TenantActor, { kind: 'API_KEY' }>,
     data: Omit<Prisma.ParticipantCreateManyInput, 'id' | 'ownerId'>,
-    details: Prisma.InputJsonObject = {},
+    clonedFrom: string | null = null,
   ): Promise<Participant> => {
     const ownerId = actor.userId;
-    const made = await prisma.$transaction(async (tx) => {
-      if ((await holdUser(tx, ownerId)) === null) throw noCredential();
+    const insertIn = async (tx: Prisma.TransactionClient): Promise<Participant | undefined> => {
+      const hold = async (): Promise<void> => {
+        if ((await holdUser(tx, ownerId)) === null) throw noCredential();
+      };
+      if (clonedFrom === null) await hold();
       const row = { ...data, id: newId('Participant'), ownerId };
       const [participant] = await tx.participant.createManyAndReturn({ data: row, skipDuplicates: true });
+      if (participant !== undefined && clonedFrom !== null) {
+        await copyMemory(tx, ownerId, clonedFrom, participant.id);
+        // Last: nobody who deletes the user waits for a long copy.
+        await hold();
+      }
       if (participant !== undefined)
         await appendAudit(tx, actor, [
-          { ownerId, act: 'participant.created', subjectId: participant.id, details },
+          {
+            ownerId,
+            act: 'participant.created',
+            subjectId: participant.id,
+            details: clonedFrom === null ? {} : { clonedFrom },
+          },
         ]);
       return participant;
-    });
+    };
+    const made = await prisma.$transaction(insertIn, clonedFrom === null ? {} : CLONING);
     if (made !== undefined) return made;
     const taken = await prisma.participant.findUnique({
       where: { ownerId_handle: { ownerId, handle: data.handle } },
@@ -118,7 +136,7 @@ export const createParticipants = ({ database }: { database: Database }) => {
           tools: tools as Prisma.InputJsonValue,
           metaData: metaData as Prisma.InputJsonValue,
         },
-        { clonedFrom: source.id },
+        source.id,
       );
     },
 

@@ -18,7 +18,7 @@ const UserNode = builder.prismaObject('User', {
   }),
 });
 
-const Viewer = builder.objectRef<Actor>('Viewer').implement({
+export const Viewer = builder.objectRef<Actor>('Viewer').implement({
   description: 'Who is asking, as the credential says.',
   fields: (t) => ({
     user: t.field({

@@ -74,7 +74,7 @@ export const createRestDoor = ({
     // Once more: a body, also one that is only read away, may have been long in coming, and the credential has ended meanwhile.
     const actor = isAwaited ? await authentication.authenticate(presented) : first;
     progress.isServed = true;
-    return route.serve({ actor, services, params, ...checked });
+    return route.serve({ actor, services, signal: goneSignal(exchange), params, ...checked });
   };
 
   const tell = (exchange: Exchange, error: unknown, { route, isServed }: Progress): Problem => {
@@ -119,6 +119,14 @@ export const createRestDoor = ({
       }
     },
   };
+};
+
+/** Aborted when the response is over before it was answered. */
+const goneSignal = ({ response }: Exchange): AbortSignal => {
+  const gone = new AbortController();
+  if (response.destroyed) gone.abort();
+  response.once('close', () => gone.abort());
+  return gone.signal;
 };
 
 const PREFIXES = ['/v1/', '/api/v1/', '/tools/'] as const;

@@ -73,8 +73,12 @@ export const Retraction = strict('Retraction', 'A sender took one of its message
 const System = strict('SystemEvent', 'Something the platform recorded.', {
   type: z.literal('SYSTEM'),
   ...base,
-  kind: z.string().describe('THREAD_OPENED, CONTINUED_AS, CONTINUES; more will come.'),
-  data: z.unknown().describe('Details, or null.'),
+  kind: z.string().describe('THREAD_OPENED, CONTINUED_AS, CONTINUES, TOOL_RESULT; more will come.'),
+  data: z
+    .unknown()
+    .describe(
+      'Details, or null: of TOOL_RESULT { name, toolCallId, isError, output, runId }, of THREAD_OPENED { transition, participantIds }.',
+    ),
   related_thread_id: z.string().nullable().describe('The thread it names, if the viewer may know of it.'),
 });
 

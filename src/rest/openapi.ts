@@ -40,7 +40,7 @@ export const openApiOf = (routes: readonly RestRoute[]): JsonObject => ({
 const TAGS = [
   { name: 'scratchpads', description: 'Shared working memory: at most one for each thread.' },
   { name: 'threads', description: 'The record, and who is in it.' },
-  { name: 'tools', description: 'What a model’s three scratchpad tools call.' },
+  { name: 'tools', description: 'What a model’s tools are, and what they call.' },
   { name: 'other addresses', description: 'The same routes, where older clients look for them.' },
 ];
 

@@ -26,7 +26,7 @@ export const requirePad = async (
 
 export const requireLook = async (services: Services, actor: Actor, pad: Scratchpad): Promise<Look> => {
   const viewerId = viewerOf(requireTenant(actor), null);
-  const look = await services.createLoaders(actor).look.load({ threadId: pad.threadId, viewerId });
+  const look = await services.createLoaders(actor).padLook(pad, viewerId);
   if (look === null) throw notFound('Scratchpad');
   return look;
 };

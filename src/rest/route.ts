@@ -16,6 +16,8 @@ type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infe
 export interface Call<Param extends string, Query, Head, Body> {
   readonly actor: Actor;
   readonly services: Services;
+  /** Aborted when the client has gone. */
+  readonly signal: AbortSignal;
   readonly params: Readonly<Record<Param, string>>;
   readonly query: Query;
   readonly headers: Head;

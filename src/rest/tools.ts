@@ -1,12 +1,15 @@
 import { z } from 'zod';
+import { padText } from '../tools/padTools.ts';
 import { route } from './route.ts';
 import { open } from './schemas.ts';
-import { formattedViewOf } from './toolView.ts';
 
 const tag = 'tools';
 const thread = z.string().describe('The thread whose scratchpad it is; made if it is missing.');
 
-const ToolRead = open('ScratchpadToolRead', 'Whose scratchpad to read.', { thread_id: thread });
+const ToolRead = open('ScratchpadToolRead', 'Whose scratchpad to read.', {
+  thread_id: thread,
+  cursor: z.string().nullish().describe('What an earlier answer said to read on with.'),
+});
 const ToolUpdate = open('ScratchpadToolUpdate', 'What replaces the working body.', {
   thread_id: thread,
   content: z.string().describe('At most 1 MiB of UTF-8; may be empty.'),
@@ -16,7 +19,9 @@ const ToolAppend = open('ScratchpadToolAppend', 'What to append.', {
   note: z.string().min(1).describe('At most 64 KiB of UTF-8; not empty.'),
 });
 const ToolView = open('ScratchpadToolView', 'What a model sees.', {
-  content: z.string().describe('Body and entries as one text.'),
+  content: z
+    .string()
+    .describe('Body and entries as one text; where that is too long, the end says how to read on.'),
 });
 const ToolDone = open('ScratchpadToolDone', 'It was done.', {
   status: z.literal('success'),
@@ -40,9 +45,11 @@ export const TOOL_ROUTES = [
     body: ToolRead,
     answer: ToolView,
     errors,
-    serve: async ({ actor, services, body: { thread_id: threadId } }) => ({
-      body: { content: await formattedViewOf(services, actor, threadId) },
-    }),
+    async serve({ actor, services, body: { thread_id: threadId, cursor } }) {
+      const viewed = await services.scratchpads.ensure(actor, { threadId });
+      const content = await padText(services.createLoaders(actor), viewed, cursor ?? undefined);
+      return { body: { content } };
+    },
   }),
   route({
     ...at('update'),

@@ -11,14 +11,21 @@ export interface WantedAccess {
   readonly scratchpadId?: string | undefined;
   readonly threadId?: string | undefined;
   readonly participantId: string | null;
+  /** The run in which it wants to: then only the run's pad, as far as the run and whom it sees it through may. */
+  readonly runId?: string | null;
 }
 
 /** What one authorising statement saw, all as of one moment. */
 export interface PadAccess {
   readonly pad: Pad;
   readonly participantId: string | null;
-  /** The participant's state in the pad's thread; null: the owner. Only an active one may write. */
+  /**
+   * The participant's state in the pad's thread; null: the owner. In a run that of whom the run sees the pad through.
+   * Only an active one may write.
+   */
   readonly state: MemberState | null;
+  /** Whether the run is open and its deadline not over; true without a run. */
+  readonly isOpen: boolean;
   /** What the data plane is to be told; good for 10 s. */
   readonly grant: Grant;
 }
@@ -51,14 +58,20 @@ interface GrantRow {
   legacy_pending: boolean;
   last_seq: number;
   state: MemberState | null;
+  is_open: boolean | null;
 }
 
 /** The LIMITs keep the planner from joining whole tables, or all members of a thread: each row is looked up by its key. */
 export const GRANT = statement<GrantRow>(
   'scratchpad_grant',
-  `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-     WITH ORDINALITY AS u(owner_id, scratchpad_id, thread_id, participant_id, ordinal)
+  `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state, r.is_open
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+     WITH ORDINALITY AS u(owner_id, scratchpad_id, thread_id, participant_id, run_id, ordinal)
+   LEFT JOIN LATERAL (
+     SELECT r.scratchpad_id, r.pad_viewer_id,
+       r.finished_at IS NULL AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) AS is_open
+     FROM runs r WHERE r.owner_id = u.owner_id AND r.id = u.run_id LIMIT 1
+   ) r ON true
    JOIN LATERAL (
      SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, p.legacy_checked_at IS NULL AS legacy_pending
      FROM scratchpads p WHERE p.owner_id = u.owner_id AND p.id = u.scratchpad_id
@@ -70,9 +83,10 @@ export const GRANT = statement<GrantRow>(
    JOIN thread_heads h ON h.owner_id = s.owner_id AND h.thread_id = s.thread_id
    LEFT JOIN LATERAL (
      SELECT m.state FROM thread_members m
-     WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = u.participant_id LIMIT 1
+     WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = CASE WHEN u.run_id IS NULL THEN u.participant_id ELSE r.pad_viewer_id END LIMIT 1
    ) m ON true
-   WHERE u.participant_id IS NULL OR m.state IS NOT NULL`,
+   WHERE CASE WHEN u.run_id IS NULL THEN u.participant_id IS NULL OR m.state IS NOT NULL
+     ELSE r.scratchpad_id = s.id AND (r.pad_viewer_id IS NULL OR m.state IS NOT NULL) END`,
 );
 
 /** Waits for whoever holds the thread's row, which a change of membership does until it is decided. */
@@ -82,6 +96,8 @@ const SETTLE = statement(
 );
 
 const MOST_AT_ONCE = 500;
+/** What was authorised before a run ended lands no later than this after its ending. */
+const RUN_GRANT_MS = 800;
 const PATIENCE_MS = 5_000;
 
 interface Waiting {
@@ -116,6 +132,7 @@ export const createAccess = ({
         distinct.map(({ wanted }) => wanted.scratchpadId ?? null),
         distinct.map(({ wanted }) => wanted.threadId ?? null),
         distinct.map(({ wanted }) => wanted.participantId),
+        distinct.map(({ wanted }) => wanted.runId ?? null),
       ]);
       const found = new Map(rows.map((row) => [row.ordinal, row]));
       distinct.forEach(({ wanted, waiting: those }, index) => {
@@ -128,7 +145,7 @@ export const createAccess = ({
     }
   };
 
-  const accessOf = (row: GrantRow, { participantId }: WantedAccess, readAt: number): PadAccess => ({
+  const accessOf = (row: GrantRow, { participantId, runId }: WantedAccess, readAt: number): PadAccess => ({
     pad: {
       ownerId: row.owner_id,
       threadId: row.thread_id,
@@ -138,7 +155,8 @@ export const createAccess = ({
     },
     participantId,
     state: row.state,
-    grant: { threadSeq: row.last_seq, readAt, settles: null },
+    isOpen: row.is_open ?? true,
+    grant: { threadSeq: row.last_seq, readAt, settles: null, ...(runId ? { goodForMs: RUN_GRANT_MS } : {}) },
   });
 
   const grant: Access['grant'] = (wanted) =>
@@ -170,8 +188,8 @@ export const createAccess = ({
   };
 };
 
-const keyOf = ({ ownerId, scratchpadId = '', threadId = '', participantId }: WantedAccess): string =>
-  `${ownerId} ${scratchpadId} ${threadId} ${participantId ?? ''}`;
+const keyOf = ({ ownerId, scratchpadId = '', threadId = '', participantId, runId }: WantedAccess): string =>
+  `${ownerId} ${scratchpadId} ${threadId} ${participantId ?? ''} ${runId ?? ''}`;
 
 /**
  * Waits until no change of membership that had begun before the call is still under way. Of one thread one statement

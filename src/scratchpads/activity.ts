@@ -12,11 +12,14 @@ export class Activity {
   /** null: the owner, who sees everything. */
   readonly #windows: ThreadWindow[] | null;
   #reached: number;
+  #over: number;
 
-  constructor(look: Look) {
+  /** `over`: of the pad's state (`PadState.over`). */
+  constructor(look: Look, over: number) {
     this.#viewerId = look.viewerId;
     this.#windows = windowsOf(look);
     this.#reached = look.lastSeq;
+    this.#over = over;
   }
 
   /** Takes the next event of the thread; whether the viewer came back with it. */
@@ -31,7 +34,16 @@ export class Activity {
 
   /** Whether what stands at this position of the thread can be decided now. */
   reaches(threadSeq: number): boolean {
-    return this.#windows === null || threadSeq <= this.#reached;
+    return this.#windows === null || (threadSeq <= this.#reached && !this.isOver(threadSeq));
+  }
+
+  /** The record was found older than what stands here: only a look at the pad decides it, also later. */
+  isOver(threadSeq: number): boolean {
+    return this.#over > 0 && threadSeq <= this.#over;
+  }
+
+  found({ over }: { readonly over: number }): void {
+    this.#over = Math.max(this.#over, over);
   }
 
   wasActiveAt(threadSeq: number): boolean {

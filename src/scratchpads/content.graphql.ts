@@ -1,3 +1,4 @@
+import { runOf } from '../auth/sight.ts';
 import { builder } from '../graphql/builder.ts';
 import { AS } from '../graphql/pageArgs.ts';
 import { ScratchpadNode } from '../graphql/refs.ts';
@@ -11,6 +12,7 @@ import { answerOf, viewerOfPad } from './views.graphql.ts';
 
 /** The body as one viewer reads it; null where none was written, or it was cleared or has expired. */
 export interface ContentView {
+  readonly scratchpadId: string;
   readonly content: PadContent | null;
   readonly viewerId: string | null;
 }
@@ -55,8 +57,8 @@ export const ScratchpadContentObject = builder.objectRef<ContentView>('Scratchpa
     sources: t.field({
       type: [builder.nodeInterfaceRef()],
       description: 'What it derives from; those the viewer may not see are left out.',
-      resolve: ({ content, viewerId }, _args, context) =>
-        visibleSources(context, content?.sourceIds ?? [], viewerId),
+      resolve: ({ scratchpadId, content, viewerId }, _args, context) =>
+        visibleSources(context, content?.sourceIds ?? [], viewerId, scratchpadId),
     }),
   }),
 });
@@ -70,7 +72,8 @@ builder.objectFields(ScratchpadNode, (t) => ({
     resolve: async (view, { as }, context) => {
       const answer = await answerOf(context, view, as, { content: true });
       if (answer === null || !answer.seen.isActive) return null;
-      return { content: answer.seen.content, viewerId: viewerOfPad(context, view, as) };
+      const { scratchpadId } = view.pad;
+      return { scratchpadId, content: answer.seen.content, viewerId: viewerOfPad(context, view, as) };
     },
   }),
   formattedView: t.string({
@@ -88,12 +91,12 @@ builder.objectFields(ScratchpadNode, (t) => ({
     },
   }),
   viewerMayWrite: t.boolean({
-    description: 'Whether the viewer may write now: the user, and active members.',
+    description: 'Whether the viewer may write now: the user, active members, and runs as their access says.',
     args: { as: t.arg.id({ description: AS }) },
     resolve: async (view, { as }, context) => {
       const viewerId = viewerOfPad(context, view, as);
-      const look = await context.loaders.look.load({ threadId: view.pad.threadId, viewerId });
-      return context.actor.kind !== 'RUN_TOKEN' && look !== null && isActive(look);
+      const look = await context.loaders.padLook(view.pad, viewerId);
+      return runOf(context.actor)?.access !== 'READ' && look !== null && isActive(look);
     },
   }),
   expiresAt: t.field({

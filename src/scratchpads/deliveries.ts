@@ -19,6 +19,8 @@ export interface ScratchpadDelivery {
   readonly viewerId: string | null;
   readonly cursor: string;
   readonly change: ScratchpadChange | null;
+  /** The change, one object for all who follow the pad; null for what no log has. */
+  readonly subject: PadChange | null;
   readonly ended: DeliveryEnd | null;
 }
 
@@ -44,7 +46,7 @@ const heldAs = (change: ScratchpadChange): Held => {
  * One viewer's deliveries of one pad, in order of its changes. An entry goes to who was active at its position in the
  * thread, whatever became of it since; the body to who was so and is active now. What a removed viewer misses of the
  * body, and that entries were cleared or all was lost, is told at its re-add, as it is then: nothing that came and went
- * in between, and no entry of a gap ever.
+ * in between, and no entry of a gap ever. What is told is handed over in batches.
  */
 export class Deliveries {
   scratchpadId: string | null;
@@ -52,6 +54,7 @@ export class Deliveries {
   position: PadPosition;
   readonly #reader: Reader;
   readonly #activity: Activity;
+  #told: ScratchpadDelivery[] = [];
   readonly #held = new Map<Held, { readonly change: ScratchpadChange; readonly at: PadPosition }>();
   #cursor: string;
   /** Entries up to here were told before, where the position had to stay behind something kept back. */
@@ -70,42 +73,59 @@ export class Deliveries {
     this.#toldUpTo = start.position.seq;
   }
 
+  /** How many were told and not handed over yet. */
+  get told(): number {
+    return this.#told.length;
+  }
+
+  /** What was told since it was last asked, in order. */
+  handOver(): readonly ScratchpadDelivery[] {
+    const told = this.#told;
+    this.#told = [];
+    return told;
+  }
+
   /** The payload that tells where the reader stands. */
   at(ended: DeliveryEnd | null, change: ScratchpadChange | null = null): ScratchpadDelivery {
+    const { ownerId, threadId, viewerId } = this.#reader;
+    const subject = change !== null && 'at' in change ? change : null;
     const { scratchpadId } = this;
-    return { ...this.#reader, scratchpadId, cursor: this.#cursor, change, ended };
+    return { ownerId, threadId, scratchpadId, viewerId, cursor: this.#cursor, change, subject, ended };
+  }
+
+  end(ended: DeliveryEnd, change: ScratchpadChange | null = null): void {
+    this.#told.push(this.at(ended, change));
   }
 
   /** The thread has a pad now. */
-  *created(scratchpadId: string): Generator<ScratchpadDelivery> {
+  created(scratchpadId: string): void {
     this.scratchpadId = scratchpadId;
-    yield* this.#tellOrHold({ kind: 'CREATED' }, this.position);
+    this.#tellOrHold({ kind: 'CREATED' }, this.position);
   }
 
   /** What was told is no longer so: the log begins again, and with it this reader. */
-  *reset(log: Pick<PadPosition, 'epoch' | 'tag'>): Generator<ScratchpadDelivery> {
+  reset(log: Pick<PadPosition, 'epoch' | 'tag'>): void {
     this.position = { ...NOWHERE, epoch: log.epoch, tag: log.tag };
     this.#toldUpTo = 0;
     this.#held.delete('ENTRIES');
     this.#held.delete('CONTENT');
-    yield* this.#tellOrHold({ kind: 'RESET' }, this.position);
+    this.#tellOrHold({ kind: 'RESET' }, this.position);
   }
 
-  /** The next change of the log, whose position in the thread the activity reaches. */
-  *take(change: PadChange): Generator<ScratchpadDelivery> {
+  /** The next change of the log, whose position in the thread the activity reaches unless it was decided otherwise. */
+  take(change: PadChange, wasActive = this.#activity.wasActiveAt(threadSeqOf(change))): void {
     this.position = change.at;
-    const wasActive = this.#activity.wasActiveAt(threadSeqOf(change));
     switch (change.kind) {
       case 'ENTRY':
-        if (wasActive && change.entry.seq > this.#toldUpTo) yield* this.#tell(change, change.at);
+        if (wasActive && change.entry.seq > this.#toldUpTo) this.#tell(change, change.at);
         break;
       case 'ENTRIES_CLEARED':
-        if (wasActive) yield* this.#tell(change, change.at);
+        if (wasActive) this.#tell(change, change.at);
         else this.#hold(change, change.at);
         break;
       case 'CONTENT':
       case 'CONTENT_CLEARED':
-        if (wasActive && this.#activity.isActive) yield* this.#tell(change, change.at);
+        if (wasActive && this.#activity.isActive) this.#tell(change, change.at);
         else this.#hold(change, change.at);
         break;
       default:
@@ -114,8 +134,8 @@ export class Deliveries {
   }
 
   /** The viewer is back: what became of the pad itself is told at once. */
-  *back(): Generator<ScratchpadDelivery> {
-    for (const held of ['CREATED', 'RESET'] as const) yield* this.#releaseOne(held);
+  back(): void {
+    for (const held of ['CREATED', 'RESET'] as const) this.#releaseOne(held);
   }
 
   /** The viewer is active and something of a gap is kept back: `settle` it by what is there now. */
@@ -124,42 +144,42 @@ export class Deliveries {
   }
 
   /** `content`: what is there now. What was kept back of the body is told if it is still so; else the log will tell. */
-  *settle(content: PadContent | null): Generator<ScratchpadDelivery> {
+  settle(content: PadContent | null): void {
     const kept = this.#held.get('CONTENT')?.change;
     const isPresent = kept?.kind === 'CONTENT' ? kept.content.rev === content?.rev : content === null;
     if (!isPresent) this.#held.delete('CONTENT');
-    yield* this.#release();
+    this.#release();
   }
 
-  *#release(): Generator<ScratchpadDelivery> {
+  #release(): void {
     const due = [...this.#held].filter(([held]) => held !== 'CONTENT' || this.#activity.isActive);
     due.sort(([one, { at }], [other, { at: otherAt }]) =>
       at.rev === otherAt.rev ? HELD.indexOf(one) - HELD.indexOf(other) : at.rev - otherAt.rev,
     );
-    for (const [held] of due) yield* this.#releaseOne(held);
+    for (const [held] of due) this.#releaseOne(held);
   }
 
-  *#releaseOne(held: Held): Generator<ScratchpadDelivery> {
+  #releaseOne(held: Held): void {
     const kept = this.#held.get(held);
     if (kept === undefined) return;
     this.#held.delete(held);
-    yield this.#payload(kept.change, kept.at);
+    this.#told.push(this.#payload(kept.change, kept.at));
   }
 
   #hold(change: ScratchpadChange, at: PadPosition): void {
     this.#held.set(heldAs(change), { change, at });
   }
 
-  *#tellOrHold(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
-    if (this.#activity.isActive) yield* this.#tell(change, at);
+  #tellOrHold(change: ScratchpadChange, at: PadPosition): void {
+    if (this.#activity.isActive) this.#tell(change, at);
     else this.#hold(change, at);
   }
 
   /** What was kept back goes first: it is of an earlier position. Of two bodies the later one is enough. */
-  *#tell(change: ScratchpadChange, at: PadPosition): Generator<ScratchpadDelivery> {
+  #tell(change: ScratchpadChange, at: PadPosition): void {
     if (heldAs(change) === 'CONTENT' && change.kind !== 'ENTRY') this.#held.delete('CONTENT');
-    if (this.#held.size > 0) yield* this.#release();
-    yield this.#payload(change, at);
+    if (this.#held.size > 0) this.#release();
+    this.#told.push(this.#payload(change, at));
   }
 
   /** Who resumes from here gets what is kept back again, and no entry twice. */

@@ -3,6 +3,7 @@ import type { GraphQLContext } from '../graphql/context.ts';
 import { AS, pageArgs } from '../graphql/pageArgs.ts';
 import { ScratchpadEntryNode, ScratchpadNode, type ScratchpadView } from '../graphql/refs.ts';
 import { ParticipantNode } from '../participants/participants.graphql.ts';
+import { readEntryId } from '../shared/ids.ts';
 import type { PageArgs } from '../shared/paging.ts';
 import { cursorOfEntry, entriesAsk, entriesPage } from './pages.ts';
 import { visibleSources } from './sources.graphql.ts';
@@ -44,7 +45,8 @@ ScratchpadEntryNode.implement({
     sources: t.field({
       type: [builder.nodeInterfaceRef()],
       description: 'What it derives from; those the viewer may not see are left out.',
-      resolve: ({ entry, viewerId }, _args, context) => visibleSources(context, entry.sourceIds, viewerId),
+      resolve: ({ entry, viewerId }, _args, context) =>
+        visibleSources(context, entry.sourceIds, viewerId, readEntryId(entry.id)?.scratchpadId ?? null),
     }),
     isErased: t.boolean({
       description: 'Whether its text was erased; the entry itself stays.',

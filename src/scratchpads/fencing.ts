@@ -1,5 +1,5 @@
 import type { Logger } from '../shared/log.ts';
-import { type Database, statement } from '../storage/database.ts';
+import { type Database, required, statement } from '../storage/database.ts';
 import type { Prisma } from '../storage/generated/prisma/client.ts';
 import type { MemberState, TimelineRow } from '../timeline/events.ts';
 import type { PadAddress } from './keys.ts';
@@ -61,7 +61,7 @@ export const createMemberChanges = ({
       };
       const timer = setTimeout(() => missed(new Error('No answer in time.')), RAISE_MS);
       plane
-        .raise(pad, seq)
+        .raise(pad, seq, () => !isMissed)
         .then(() => resolve(true), missed)
         .finally(() => clearTimeout(timer));
     });
@@ -105,8 +105,7 @@ const writeChange = async (tx: Transaction, change: MemberChange): Promise<Timel
   const [row] = await tx.$queryRaw<TimelineRow[]>`SELECT * FROM change_state(
     ${ownerId}, ${threadId}, ${memberId}, ${participantId}, ${to}::participant_states, ${actorId}, ${eventId},
     ${auditId}, ${credentialId}, true)`;
-  if (row === undefined) throw new Error('The database answered no row.');
-  return row;
+  return required(row);
 };
 
 /** Under the thread's lock, so that a pad that was made meanwhile is seen. */

@@ -1,6 +1,7 @@
 import { requireTenant, viewerOf } from '../auth/acting.ts';
 import type { Session } from '../auth/session.ts';
-import { stopOn, stoppable } from '../live/stopping.ts';
+import { atPad, runOf } from '../auth/sight.ts';
+import { type Batched, batched, stopOn } from '../live/stopping.ts';
 import { isNoPadCursor, noPadCursor, padCursor, parsePadCursor } from '../shared/cursors.ts';
 import { badInput, invalidCursor, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
@@ -31,7 +32,7 @@ export const createFollowScratchpad =
     session: Session,
     input: FollowScratchpadInput,
     clientGone: AbortSignal,
-  ): Promise<AsyncGenerator<ScratchpadDelivery>> => {
+  ): Promise<Batched<ScratchpadDelivery>> => {
     const start = await startOf(deps, session, input);
     const stop = new AbortController();
     const release = stopOn(stop, [clientGone, session.ended]);
@@ -39,20 +40,20 @@ export const createFollowScratchpad =
       stop.abort();
       release();
     };
-    const deliver = async function* (): AsyncGenerator<ScratchpadDelivery> {
+    const deliver = async function* (): AsyncGenerator<readonly ScratchpadDelivery[], undefined> {
       let last: ScratchpadDelivery | undefined;
       try {
-        for await (const delivery of following(deps, start, stop.signal)) {
-          last = delivery;
-          yield delivery;
+        for await (const batch of following(deps, start, stop.signal)) {
+          last = batch.at(-1);
+          yield batch;
         }
         if (last?.ended === null && session.ended.aborted && !clientGone.aborted)
-          yield { ...last, change: null, ended: 'CREDENTIAL_ENDED' };
+          yield [{ ...last, change: null, subject: null, ended: session.ending }];
       } finally {
         free();
       }
     };
-    return stoppable(deliver(), free);
+    return batched(deliver(), free);
   };
 
 const isGiven = (value: string | null | undefined): value is string => value !== null && value !== undefined;
@@ -63,7 +64,9 @@ const startOf = async (
   { scratchpadId, threadId, as, after }: FollowScratchpadInput,
 ): Promise<FollowingStart> => {
   const tenant = requireTenant(session.actor);
-  const viewerId = viewerOf(tenant, as);
+  const run = runOf(tenant);
+  const asked = viewerOf(tenant, as);
+  const viewerId = run === null ? asked : run.padViewerId;
   if (isGiven(scratchpadId) === isGiven(threadId))
     throw badInput('Give scratchpadId or threadId, one of them.', { field: 'scratchpadId' });
   if (isGiven(threadId)) requireThreadId(threadId);
@@ -74,7 +77,10 @@ const startOf = async (
     participantId: viewerId,
     ...(isGiven(scratchpadId) ? { scratchpadId } : { threadId: threadId ?? '' }),
   });
-  if (granted === null && isGiven(scratchpadId)) throw notFound('Scratchpad');
+  // A run reaches its own pad alone, and waits for none.
+  const isOutOfReach = run !== null && (granted === null || atPad(run, granted.pad, asked) === null);
+  if (isOutOfReach || (granted === null && isGiven(scratchpadId)))
+    throw notFound(isGiven(scratchpadId) ? 'Scratchpad' : 'Thread');
   const reader: Reader = { ownerId, threadId: granted?.pad.threadId ?? threadId ?? '', viewerId };
   const answer = await looks.read(reader);
   if (answer === null) throw notFound(isGiven(scratchpadId) ? 'Scratchpad' : 'Thread');
@@ -82,7 +88,7 @@ const startOf = async (
   if (granted === null) {
     if (isGiven(after) && !isNoPadCursor(after, look.threadId)) throw invalidCursor();
     const cursor = after ?? noPadCursor(look.threadId);
-    return { reader, look, pad: null, position: NOWHERE, cursor, news: null };
+    return { reader, look, pad: null, position: NOWHERE, cursor, news: null, over: 0 };
   }
   return startIn(reading, reader, look, granted.pad, after);
 };
@@ -98,13 +104,13 @@ const startIn = async (
   after: string | null | undefined,
 ): Promise<FollowingStart> => {
   const isNew = isGiven(after) && isNoPadCursor(after, pad.threadId);
-  if (isNew) return { reader, look, pad, position: NOWHERE, cursor: after, news: 'CREATED' };
+  if (isNew) return { reader, look, pad, position: NOWHERE, cursor: after, news: 'CREATED', over: 0 };
   const position = isGiven(after) ? { ...parsePadCursor(after, pad.scratchpadId) } : undefined;
   const ask = { pages: [END], ...(position === undefined ? {} : { position }) };
   const [seen] = await reading.read([{ pad, look, ask }]);
   if (!seen) throw notFound('Scratchpad');
   const end = seen.pages[0]?.end ?? NOWHERE;
-  const base = { reader, look: seen.look, pad };
+  const base = { reader, look: seen.look, pad, over: seen.over };
   if (!isGiven(after) || position === undefined)
     return { ...base, position: end, cursor: padCursor(pad.scratchpadId, end), news: null };
   const isBeyond = position.epoch === end.epoch && (position.rev > end.rev || position.seq > end.seq);

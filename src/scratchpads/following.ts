@@ -6,20 +6,15 @@ import type { TimelineEvent } from '../timeline/events.ts';
 import type { DeliveryEnd } from '../timeline/follow.ts';
 import { logKey } from '../timeline/live.ts';
 import type { Look } from '../timeline/look.ts';
-import type { Looks } from '../timeline/looks.ts';
-import type { Access } from './access.ts';
 import { Activity } from './activity.ts';
 import { Deliveries, type Reader, type ScratchpadDelivery, threadSeqOf } from './deliveries.ts';
+import { createJudging, type PresentDeps, present } from './judging.ts';
 import type { PadAddress } from './keys.ts';
 import { padLogKey } from './log.ts';
 import { makingKey, type PadMade } from './making.ts';
 import type { PadChange, PadPosition } from './pad.ts';
-import type { PadAsk, Reading } from './reading.ts';
 
-export interface FollowingDeps {
-  readonly access: Access;
-  readonly looks: Looks;
-  readonly reading: Reading;
+export interface FollowingDeps extends PresentDeps {
   readonly threads: Logs<TimelineEvent>;
   readonly pads: Logs<PadChange>;
   readonly making: Logs<PadMade>;
@@ -34,50 +29,61 @@ export interface FollowingStart {
   readonly cursor: string;
   /** Said right after the first payload. */
   readonly news: 'CREATED' | 'RESET' | null;
+  /** `PadState.over` */
+  readonly over: number;
 }
 
 /** Why reading goes on in another way: the pad's log is gone under its name, or the stream ends. */
 type Turn = 'GONE' | DeliveryEnd | 'STOPPED';
 
 const PAUSE_MS = 250;
+/** How long the thread may be behind its pad before it is looked whether it will ever come. */
+const BEHIND_MS = 1_000;
+
+/** Changes at hand are told together, up to so many. */
+const BATCH = 32;
+
+type Batches<Outcome> = AsyncGenerator<readonly ScratchpadDelivery[], Outcome>;
 
 /** Reads a pad's log, and beside it the thread's, by which it decides what the viewer may see. */
 export const following = async function* (
   deps: FollowingDeps,
-  { reader, look, pad: padAtFirst, position, cursor, news }: FollowingStart,
+  { reader, look, pad: padAtFirst, position, cursor, news, over }: FollowingStart,
   stop: AbortSignal,
-): AsyncGenerator<ScratchpadDelivery> {
+): Batches<undefined> {
   const { ownerId, threadId } = reader;
-  const activity = new Activity(look);
+  const activity = new Activity(look, over);
   const scratchpadId = news === 'CREATED' ? null : (padAtFirst?.scratchpadId ?? null);
   const deliveries = new Deliveries(reader, activity, { scratchpadId, position, cursor });
   let pad = padAtFirst;
+  const judge = createJudging(deps, reader, activity);
   const thread = new Lookahead(deps.threads.follow(logKey(ownerId, threadId), look.lastSeq, stop));
 
   /** What the thread's log has at hand; the stream's end if it ended. */
-  const takeOfThread = function* (): Generator<ScratchpadDelivery, Turn | null> {
+  const takeOfThread = (): Turn | null => {
     const turn = turnOf(thread.take());
     if (typeof turn === 'string') return turn === 'GONE' ? 'THREAD_DELETED' : turn;
-    if (activity.take(turn.item)) yield* deliveries.back();
+    if (activity.take(turn.item)) deliveries.back();
     return null;
   };
 
   /** Waits a moment, or until the thread has something, and takes that. */
-  const pauseWithThread = async function* (): AsyncGenerator<ScratchpadDelivery, Turn | null> {
+  const pauseWithThread = async function* (): Batches<Turn | null> {
+    if (deliveries.told > 0) yield deliveries.handOver();
     await pause(thread, PAUSE_MS);
-    return thread.isReady ? yield* takeOfThread() : null;
+    return thread.isReady ? takeOfThread() : null;
   };
 
   /** What was kept back in a gap is told as it is now. Tried until the stores answer. */
-  const settle = async function* (pad: PadAddress | null): AsyncGenerator<ScratchpadDelivery, Turn | null> {
-    while (pad !== null && deliveries.isUnsettled && !stop.aborted) {
+  const settle = async function* (pad: PadAddress): Batches<Turn | null> {
+    while (deliveries.isUnsettled && !stop.aborted) {
       const found = await present(deps, reader, pad, { content: true, position: deliveries.position }).catch(
         () => null,
       );
       if (found !== null) {
         // Whatever else it is, the logs tell.
         if (typeof found !== 'string' && found.isActive && found.positionHolds)
-          yield* deliveries.settle(found.content);
+          deliveries.settle(found.content);
         return null;
       }
       const ended = yield* pauseWithThread();
@@ -86,25 +92,49 @@ export const following = async function* (
     return null;
   };
 
-  /** Items of `log`, each once the thread has got to where it stands. */
+  /**
+   * Items of `log`, each once the thread has got to where it stands, or once `judged` said that it need not. `take` says
+   * whether that is enough.
+   */
   const read = async function* <Item>(
-    log: Lookahead<Followed<Item>>,
+    log: Lookahead<Item>,
     threadSeqOf: (item: Item) => number,
-    take: (item: Item) => Generator<ScratchpadDelivery, boolean>,
-  ): AsyncGenerator<ScratchpadDelivery, Turn | null> {
+    take: (item: Item, wasActive?: boolean) => boolean,
+    judged: (item: Item) => Promise<boolean | DeliveryEnd | null> = () => Promise.resolve(null),
+  ): Batches<Turn | null> {
     let next: Item | undefined;
     for (;;) {
-      const ended = yield* settle(pad);
-      if (ended !== null) return ended;
+      if (pad !== null && deliveries.isUnsettled) {
+        const ended = yield* settle(pad);
+        if (ended !== null) return ended;
+      }
       if (next !== undefined && activity.reaches(threadSeqOf(next))) {
-        const isEnough = yield* take(next);
-        if (isEnough) return null;
+        if (take(next)) return null;
         next = undefined;
+        if (deliveries.told >= BATCH) yield deliveries.handOver();
         continue;
       }
-      await anyReady(next === undefined ? [thread, log] : [thread]);
+      if (!thread.isReady && (next !== undefined || !log.isReady)) {
+        const isOver = next !== undefined && activity.isOver(threadSeqOf(next));
+        if (deliveries.told > 0 && !isOver) yield deliveries.handOver();
+        if (next === undefined) await anyReady([thread, log]);
+        else if (!isOver) await pause(thread, BEHIND_MS);
+      }
+      if (next !== undefined && !thread.isReady && !stop.aborted) {
+        const verdict = await judged(next);
+        if (typeof verdict === 'string') return verdict;
+        if (verdict === null) {
+          const ended = yield* pauseWithThread();
+          if (ended !== null) return ended;
+          continue;
+        }
+        if (take(next, verdict)) return null;
+        next = undefined;
+        if (deliveries.told >= BATCH) yield deliveries.handOver();
+        continue;
+      }
       if (thread.isReady) {
-        const over = yield* takeOfThread();
+        const over = takeOfThread();
         if (over !== null) return over;
         continue;
       }
@@ -114,7 +144,7 @@ export const following = async function* (
     }
   };
 
-  const awaitPad = async function* (): AsyncGenerator<ScratchpadDelivery, Turn | PadAddress> {
+  const awaitPad = async function* (): Batches<Turn | PadAddress> {
     // The stream outlives this log, whose one item comes first.
     const awaited = new AbortController();
     const release = stopOn(awaited, [stop]);
@@ -124,9 +154,9 @@ export const following = async function* (
       const ended = yield* read(
         log,
         () => 0,
-        function* ({ scratchpadId: id }) {
+        ({ scratchpadId: id }) => {
           made = { ownerId, threadId, scratchpadId: id };
-          yield* deliveries.created(id);
+          deliveries.created(id);
           return true;
         },
       );
@@ -138,15 +168,16 @@ export const following = async function* (
   };
 
   /** The pad's log is gone under its name: deleted, begun anew, or gone on after a fail-over. Tried until it is known. */
-  const lookAgain = async function* (pad: PadAddress): AsyncGenerator<ScratchpadDelivery, Turn | null> {
+  const lookAgain = async function* (pad: PadAddress): Batches<Turn | null> {
     for (;;) {
       if (stop.aborted) return 'STOPPED';
       try {
         const found = await present(deps, reader, pad, { position: deliveries.position });
         if (typeof found === 'string') return found;
         if (found !== null) {
+          activity.found(found);
           if (found.positionHolds) deliveries.position = { ...deliveries.position, ...logOf(found.position) };
-          else yield* deliveries.reset(found.position);
+          else deliveries.reset(found.position);
           return null;
         }
       } catch {
@@ -157,28 +188,36 @@ export const following = async function* (
     }
   };
 
-  yield deliveries.at(null);
+  yield [deliveries.at(null)];
   if (pad === null) {
     const made = yield* awaitPad();
     if (typeof made === 'string') {
-      if (made !== 'STOPPED') yield deliveries.at(made as DeliveryEnd);
-      return;
+      if (made !== 'STOPPED') deliveries.end(made as DeliveryEnd);
+      if (deliveries.told > 0) yield deliveries.handOver();
+      return undefined;
     }
     pad = made;
-  } else if (news === 'CREATED') yield* deliveries.created(pad.scratchpadId);
-  else if (news === 'RESET') yield* deliveries.reset(position);
+  } else if (news === 'CREATED') deliveries.created(pad.scratchpadId);
+  else if (news === 'RESET') deliveries.reset(position);
   for (;;) {
     const { position: from } = deliveries;
     const log = new Lookahead(deps.pads.follow(padLogKey(pad, from), from.rev, stop));
-    const turn = yield* read(log, threadSeqOf, function* (change) {
-      yield* deliveries.take(change);
-      return false;
-    });
+    const followed = pad;
+    const turn = yield* read(
+      log,
+      threadSeqOf,
+      (change, wasActive) => {
+        deliveries.take(change, wasActive);
+        return false;
+      },
+      (change) => judge(followed, change),
+    );
     const ended = turn === 'GONE' ? yield* lookAgain(pad) : turn;
     if (ended === null || ended === 'GONE') continue;
-    if (ended === 'SCRATCHPAD_DELETED') yield deliveries.at(ended, { kind: 'DELETED' });
-    else if (ended !== 'STOPPED') yield deliveries.at(ended);
-    return;
+    if (ended === 'SCRATCHPAD_DELETED') deliveries.end(ended, { kind: 'DELETED' });
+    else if (ended !== 'STOPPED') deliveries.end(ended);
+    if (deliveries.told > 0) yield deliveries.handOver();
+    return undefined;
   }
 };
 
@@ -191,23 +230,6 @@ const turnOf = <Item>(
 };
 
 const logOf = ({ epoch, tag }: PadPosition): Pick<PadPosition, 'epoch' | 'tag'> => ({ epoch, tag });
-
-/** How the pad is now for a reader, as asked; why it is no more; null: not to be said at the moment. */
-const present = async (
-  { access, looks, reading }: FollowingDeps,
-  { ownerId, threadId, viewerId }: Reader,
-  { scratchpadId }: PadAddress,
-  ask: PadAsk,
-) => {
-  const [granted, answer] = await Promise.all([
-    access.grant({ ownerId, scratchpadId, participantId: viewerId }),
-    looks.read({ ownerId, threadId, viewerId }),
-  ]);
-  if (answer === null) return 'THREAD_DELETED';
-  if (granted === null) return 'SCRATCHPAD_DELETED';
-  const [seen] = await reading.read([{ pad: granted.pad, look: answer.look, ask }]);
-  return seen ?? null;
-};
 
 /** For a while, or until the thread has something. */
 const pause = async (thread: Lookahead<unknown>, ms: number): Promise<void> => {

@@ -1,4 +1,5 @@
 import { badInput } from '../shared/errors.ts';
+import { cut } from '../shared/text.ts';
 import type { PadAnswer } from './loading.ts';
 import type { PageAsk } from './reading.ts';
 
@@ -32,10 +33,13 @@ export const viewAsk = (maxChars: number): { readonly content: true; readonly pa
 });
 
 /** The answer to `viewAsk` as a text. */
-export const viewOf = ({ seen, page }: PadAnswer, maxChars: number): string => {
+export const viewOf = (answer: PadAnswer, maxChars: number): string => arrangedOf(answer, maxChars).text;
+
+/** As `viewOf`, and what of both planes it shows. */
+export const arrangedOf = ({ seen, page }: PadAnswer, maxChars: number): Arranged => {
   if (page === null) throw new Error('No page was asked for.');
   const newest = page.entries.map(({ content }) => content);
-  return formattedView({ text: seen.content?.text ?? '', newest, total: page.total }, maxChars);
+  return arranged({ text: seen.content?.text ?? '', newest, total: page.total }, maxChars);
 };
 
 /** What the formatted view is made of: what one viewer may see of both planes. */
@@ -57,14 +61,30 @@ const MIDDLE = '\n\nAPPENDED ENTRIES\n';
  * of the room, and what the other does not need. Of the entries the newest stay; what is left out is said. `[n]` counts
  * what is visible, so an entry keeps its number while older ones are left out.
  */
-export const formattedView = ({ text, newest, total }: Planes, maxChars: number): string => {
-  if (text === '' && total === 0) return cut(NOTHING, maxChars);
+export const formattedView = (planes: Planes, maxChars: number): string => arranged(planes, maxChars).text;
+
+/** A view, and what of the planes is in it. */
+export interface Arranged {
+  readonly text: string;
+  /** UTF-16 units of the body, from its beginning. */
+  readonly body: number;
+  /** How many of the newest entries, whole. */
+  readonly entries: number;
+  /** UTF-16 units of the newest entry, where not even that is whole. */
+  readonly newest: number;
+}
+
+const arranged = ({ text, newest, total }: Planes, maxChars: number): Arranged => {
+  if (text === '' && total === 0) return { text: cut(NOTHING, maxChars), body: 0, entries: 0, newest: 0 };
   const room = Math.max(0, maxChars - HEAD.length - MIDDLE.length);
   const wanted = total === newest.length ? lengthOf(newest) : room;
-  const body = text === '' ? '(empty)' : clip(text, room - Math.min(wanted, Math.floor(room / 2)));
-  const entries = total === 0 ? '(none)' : listed(newest, total, room - body.length);
-  return cut(HEAD + body + MIDDLE + entries, maxChars);
+  const body = clip(text, room - Math.min(wanted, Math.floor(room / 2)));
+  const shown = text === '' ? '(empty)' : body.text;
+  const list = total === 0 ? NO_ENTRIES : listed(newest, total, room - shown.length);
+  return { ...list, text: cut(HEAD + shown + MIDDLE + list.text, maxChars), body: body.kept };
 };
+
+const NO_ENTRIES = { text: '(none)', entries: 0, newest: 0 };
 
 const numbered = (newest: readonly string[], total: number): string[] =>
   newest.map((content, index) => `[${total - newest.length + index + 1}] ${content}`);
@@ -72,10 +92,14 @@ const numbered = (newest: readonly string[], total: number): string[] =>
 const lengthOf = (newest: readonly string[]): number =>
   numbered(newest, newest.length).reduce((sum, line) => sum + line.length + 1, 0);
 
-const listed = (newest: readonly string[], total: number, room: number): string => {
+const listed = (
+  newest: readonly string[],
+  total: number,
+  room: number,
+): Pick<Arranged, 'text' | 'entries' | 'newest'> => {
   const lines = numbered(newest, total);
   const all = lines.join('\n');
-  if (total === newest.length && all.length <= room) return all;
+  if (total === newest.length && all.length <= room) return { text: all, entries: total, newest: 0 };
   const noteRoom = leftOut(total).length + 1;
   const kept: string[] = [];
   let length = 0;
@@ -84,24 +108,20 @@ const listed = (newest: readonly string[], total: number, room: number): string 
     if (length > room - noteRoom) break;
     kept.unshift(line);
   }
+  const entries = kept.length;
   // Not even the newest has room: as much of it as there is.
-  if (kept.length === 0) kept.push(clip(lines.at(-1) ?? '', Math.max(0, room - noteRoom)));
-  return [...(kept.length < total ? [leftOut(total - kept.length)] : []), ...kept].join('\n');
+  const part = entries === 0 ? clip(lines.at(-1) ?? '', Math.max(0, room - noteRoom)) : null;
+  if (part !== null) kept.push(part.text);
+  const text = [...(kept.length < total ? [leftOut(total - kept.length)] : []), ...kept].join('\n');
+  return { text, entries, newest: part === null ? 0 : Math.max(0, part.kept - `[${total}] `.length) };
 };
 
 const leftOut = (count: number): string =>
   count === 1 ? '(entry [1] is left out)' : `(entries [1] to [${count}] are left out)`;
 
-const clip = (text: string, room: number): string => {
-  if (text.length <= room) return text;
+const clip = (text: string, room: number): { readonly text: string; readonly kept: number } => {
+  if (text.length <= room) return { text, kept: text.length };
   const note = (count: number): string => `… (${count} more characters are left out)`;
   const kept = cut(text, Math.max(0, room - note(text.length).length));
-  return cut(kept + note(text.length - kept.length), room);
-};
-
-/** Never through the middle of a character. */
-const cut = (text: string, length: number): string => {
-  if (text.length <= length) return text;
-  const end = text.charCodeAt(length - 1);
-  return text.slice(0, end >= 0xd800 && end < 0xdc00 ? length - 1 : length);
+  return { text: cut(kept + note(text.length - kept.length), room), kept: kept.length };
 };

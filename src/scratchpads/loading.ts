@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import { readEntryId } from '../shared/ids.ts';
-import type { Look, LookKey } from '../timeline/look.ts';
+import type { Look } from '../timeline/look.ts';
 import type { Pad, PadEntry } from './pad.ts';
 import type { PadPage } from './plane.ts';
 import type { PageAsk, Reading, SeenState, WantedPad } from './reading.ts';
@@ -31,7 +31,7 @@ export type PadReply = PadAnswer | 'HIDDEN' | 'GONE';
  */
 export const createPadLoader = (
   reading: Reading,
-  looks: DataLoader<LookKey, Look | null, string>,
+  lookAt: (pad: Pad, viewerId: string | null) => Promise<Look | null>,
 ): DataLoader<PadQuestion, PadReply, string> =>
   new DataLoader(
     async (questions) => {
@@ -44,7 +44,7 @@ export const createPadLoader = (
       const wanted = await Promise.all(
         [...groups].map(async ([key, asked]): Promise<[string, WantedPad] | null> => {
           const [{ pad, viewerId }] = asked as [PadQuestion];
-          const look = await looks.load({ threadId: pad.threadId, viewerId });
+          const look = await lookAt(pad, viewerId);
           return look && [key, { pad, look, ask: askOf(asked) }];
         }),
       );

@@ -77,7 +77,7 @@ const ScratchpadContentPayload = builder
       content: t.field({
         type: ScratchpadContentObject,
         description: 'The new body.',
-        resolve: ({ content, viewerId }) => ({ content, viewerId }),
+        resolve: ({ scratchpadId, content, viewerId }) => ({ scratchpadId, content, viewerId }),
       }),
       scratchpad: t.field({
         type: ScratchpadNode,

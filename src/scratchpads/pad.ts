@@ -14,6 +14,8 @@ export interface Grant {
   readonly threadSeq: number;
   /** `performance.now()` before the statement was sent. */
   readonly readAt: number;
+  /** For how long, where that is not 10 s. */
+  readonly goodForMs?: number;
   /** The mark of the `FENCED` that asked for it, if the statement waited for the thread's row; else null. */
   readonly settles: string | null;
 }

@@ -60,9 +60,10 @@ export interface Plane {
   /**
    * Before a membership change at `threadSeq` commits, and while the thread's row is locked by it: no write that was
    * authorised before it lands any more, and the place in the list is noted. Does no harm if the change is rolled
-   * back. Repeatable, also late (from an outbox).
+   * back. Repeatable, also late (from an outbox). `isHeld`: whether the row is still held; then what stands above
+   * `threadSeq` is known to be of a record that was lost, and the place is the list's end.
    */
-  raise(pad: PadAddress, threadSeq: number): Promise<void>;
+  raise(pad: PadAddress, threadSeq: number, isHeld?: () => boolean): Promise<void>;
   /** State and what earlier versions left are gone, and for an hour whatever still comes is refused. Repeatable. */
   purge(pad: PadAddress): Promise<void>;
   /** After `ttlSeconds` was changed: what there is now expires accordingly, counted from now. */
@@ -129,6 +130,8 @@ export interface PadWants {
   readonly pages?: readonly PageWant[];
   /** Single entries by seq. */
   readonly seqs?: readonly number[];
+  /** What shows those, as `windows` of a page; null: everything. */
+  readonly seqWindows?: readonly ThreadWindow[] | null;
   /** Whether a reader who stands there can go on. */
   readonly position?: PadPosition;
 }
@@ -162,10 +165,15 @@ export interface PadState {
   readonly content: PadContent | null;
   /** As wanted, in that order. */
   readonly pages: readonly PadPage[];
-  /** Those of the wanted seqs that are still there, ascending. */
+  /** Those of the wanted seqs that are still there and shown, ascending. */
   readonly entries: readonly PadEntry[];
   /** Whether the wanted `position` is one of this log's, and not beyond its end. True if none was asked for. */
   readonly positionHolds: boolean;
+  /**
+   * The record's head was once found below this position of the thread: up to it only the pad knows, by its list, what
+   * a window shows. 0: never.
+   */
+  readonly over: number;
 }
 
 export interface PlaneOptions {

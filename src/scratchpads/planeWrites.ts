@@ -23,7 +23,8 @@ import { SCRIPTS } from './scripts.ts';
 const GRANT_MS = 10_000;
 const BUSY_MS = 2;
 
-export const isLate = (grant: Grant): boolean => performance.now() - grant.readAt > GRANT_MS;
+export const isLate = (grant: Grant): boolean =>
+  performance.now() - grant.readAt > (grant.goodForMs ?? GRANT_MS);
 
 export const LATE: Fenced = { kind: 'FENCED', mark: null };
 
@@ -151,8 +152,10 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       if (outcome.kind !== 'DONE') return expected(finished(outcome), 'ETAG_DIFFERS', 'TOO_LARGE', 'FENCED');
       return outcome.result === null ? null : contentSet(outcome.result, author, text);
     },
-    async raise(pad, threadSeq) {
-      await run(SCRIPTS.raise, pad, [threadSeq, newEpoch()]);
+    async raise(pad, threadSeq, isHeld = () => false) {
+      const [, epoch, ...place] = (await run(SCRIPTS.raise, pad, [threadSeq, newEpoch()])) as Reply[];
+      if (epoch === '' || Number(place[0]) < threadSeq || !isHeld()) return;
+      await run(SCRIPTS.note, pad, [threadSeq, String(epoch), ...place.map(Number)]);
     },
     async purge(pad) {
       await run(SCRIPTS.purge, pad, [padChannel(pad.scratchpadId)]);

@@ -24,7 +24,7 @@ export interface WantedPad {
 }
 
 /** A pad as one viewer may see it. */
-export interface SeenState extends Pick<PadState, 'position' | 'positionHolds'> {
+export interface SeenState extends Pick<PadState, 'position' | 'positionHolds' | 'over'> {
   readonly pad: Pad;
   /** The look that it is answered as of: a later one than was given, where membership changed meanwhile. */
   readonly look: Look;
@@ -103,13 +103,13 @@ const readOf = ({ pad, look, ask, settles }: WantedPad & { readonly settles: str
     content: ask.content === true && isActive(look),
     pages: (ask.pages ?? []).map((page) => ({ ...page, windows })),
     seqs: ask.seqs ?? [],
+    seqWindows: windows,
     ...(ask.position === undefined ? {} : { position: ask.position }),
   };
   return { pad, grant: { threadSeq: look.lastSeq, readAt: look.readAt, settles }, wants };
 };
 
 const seenAs = ({ pad, look }: WantedPad, state: PadState): SeenState => {
-  const windows = windowsOf(look);
   const active = isActive(look);
   return {
     pad,
@@ -120,7 +120,8 @@ const seenAs = ({ pad, look }: WantedPad, state: PadState): SeenState => {
     content: active ? state.content : null,
     expiresAt: active ? state.expiresAt : null,
     pages: state.pages,
-    entries: state.entries.filter(({ threadSeq }) => isInWindows(windows, threadSeq)),
+    entries: state.entries,
+    over: state.over,
   };
 };
 

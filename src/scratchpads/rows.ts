@@ -36,7 +36,7 @@ const BY_ID = statement<ScratchpadRow>(
   'scratchpads_by_id',
   `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND s.id = ANY ($2::text[]) AND ${SEEN_BY('$3')}`,
 );
-const OF_THREADS = statement<ScratchpadRow>(
+export const OF_THREADS = statement<ScratchpadRow>(
   'scratchpads_of_threads',
   `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND s.thread_id = ANY ($2::text[]) AND ${SEEN_BY('$3')}`,
 );
@@ -44,30 +44,34 @@ const OF_THREADS = statement<ScratchpadRow>(
 const time = (parameter: string, otherwise: string): string =>
   `coalesce('epoch'::timestamptz + ${parameter}::bigint * interval '1 millisecond', '${otherwise}')`;
 
-const RANGE = `(s.created_at, s.id) > (${time('$2', '-infinity')}, coalesce($3, ''))
-  AND (s.created_at, s.id) < (${time('$4', 'infinity')}, coalesce($5, ''))`;
+const range = (id: string): string => `(s.created_at, ${id}) > (${time('$2', '-infinity')}, coalesce($3, ''))
+  AND (s.created_at, ${id}) < (${time('$4', 'infinity')}, coalesce($5, ''))`;
 
-const OF_OWNER = `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND ${RANGE}`;
+type Order = 'ASC' | 'DESC';
 
-/** From its memberships, always: it costs what the viewer has, never what the tenant has. */
-const OF_VIEWER = `WITH seen AS MATERIALIZED (
-  SELECT s.* FROM thread_members m JOIN scratchpads s ON s.owner_id = m.owner_id AND s.thread_id = m.thread_id
-  WHERE m.owner_id = $1 AND m.participant_id = $7 AND ${RANGE}
-) SELECT ${PAD_COLUMNS} FROM seen s`;
+const ofOwner = (order: Order): string =>
+  `SELECT ${PAD_COLUMNS} FROM scratchpads s WHERE s.owner_id = $1 AND ${range('s.id')}
+   ORDER BY s.created_at ${order}, s.id ${order} LIMIT $6`;
 
-const listSelect = (name: string, source: string, order: 'ASC' | 'DESC'): Statement<ScratchpadRow> =>
-  statement<ScratchpadRow>(
-    `scratchpads_${name}_${order.toLowerCase()}`,
-    `${source} ORDER BY s.created_at ${order}, s.id ${order} LIMIT $6`,
-  );
+/** A page costs what it has, however many threads the viewer is in: its list is kept in this order. */
+const ofViewer = (order: Order): string => `WITH seen AS MATERIALIZED (
+  SELECT s.scratchpad_id FROM scratchpad_viewers s
+  WHERE s.owner_id = $1 AND s.participant_id = $7 AND ${range('s.scratchpad_id')}
+  ORDER BY s.created_at ${order}, s.scratchpad_id ${order} LIMIT $6
+) SELECT ${PAD_COLUMNS} FROM seen CROSS JOIN LATERAL (
+  SELECT p.* FROM scratchpads p WHERE p.owner_id = $1 AND p.id = seen.scratchpad_id LIMIT 1) s
+  ORDER BY s.created_at ${order}, s.id ${order}`;
+
+const listSelect = (name: string, select: (order: Order) => string, order: Order): Statement<ScratchpadRow> =>
+  statement<ScratchpadRow>(`scratchpads_${name}_${order.toLowerCase()}`, select(order));
 const LISTS = {
   owner: {
-    forward: listSelect('of_owner', OF_OWNER, 'ASC'),
-    inverted: listSelect('of_owner', OF_OWNER, 'DESC'),
+    forward: listSelect('of_owner', ofOwner, 'ASC'),
+    inverted: listSelect('of_owner', ofOwner, 'DESC'),
   },
   viewer: {
-    forward: listSelect('of_viewer', OF_VIEWER, 'ASC'),
-    inverted: listSelect('of_viewer', OF_VIEWER, 'DESC'),
+    forward: listSelect('of_viewer', ofViewer, 'ASC'),
+    inverted: listSelect('of_viewer', ofViewer, 'DESC'),
   },
 } as const;
 

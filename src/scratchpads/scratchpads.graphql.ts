@@ -21,7 +21,7 @@ const viewOf = async (
   viewerId: string | null,
 ): Promise<ScratchpadView | null> => {
   if (pad === null) return null;
-  const look = await context.loaders.look.load({ threadId: pad.threadId, viewerId });
+  const look = await context.loaders.padLook(pad, viewerId);
   return look && { pad, viewerId };
 };
 
@@ -81,7 +81,7 @@ builder.objectField(ThreadNode, 'scratchpad', (t) =>
     resolve: async (look, { as }, context) => {
       const other = await lookAs(context, look, as);
       const pad = other && (await context.loaders.scratchpadOf.load(other.threadId));
-      return pad && { pad, viewerId: other.viewerId };
+      return other && viewOf(context, pad, other.viewerId);
     },
   }),
 );

@@ -1,18 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { refuseRunToken, requireOwner, requireTenant, viewerOf } from '../auth/acting.ts';
-import type { Actor } from '../auth/actor.ts';
+import { refuseRunToken, requireOwner, requireReach, requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Actor, TenantActor } from '../auth/actor.ts';
+import { atPad, runOf } from '../auth/sight.ts';
 import type { Json } from '../shared/canonical.ts';
 import { KEY_PART } from '../shared/cursors.ts';
 import { badInput, forbidden, notFound } from '../shared/errors.ts';
 import { isId, newId } from '../shared/ids.ts';
 import { LIMITS, requireObject } from '../shared/input.ts';
 import type { Logger } from '../shared/log.ts';
-import { type KeysetList, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
-import { type Database, statement } from '../storage/database.ts';
+import {
+  type KeysetList,
+  type KeysetRange,
+  keysetPage,
+  type Page,
+  type PageArgs,
+  readHeld,
+} from '../shared/paging.ts';
+import { type Database, required } from '../storage/database.ts';
 import { requireThreadId } from '../timeline/timeline.ts';
 import type { PadNotices } from './notices.ts';
 import type { Plane } from './plane.ts';
-import { PAD_COLUMNS, type PadRows, type Scratchpad, type ScratchpadRow } from './rows.ts';
+import { CREATE, DELETE, isKnown, UPDATE } from './resource.ts';
+import type { PadRows, Scratchpad } from './rows.ts';
 
 export interface CreatePadInput {
   readonly threadId: string;
@@ -34,43 +43,6 @@ export interface ViewedPad {
   readonly pad: Scratchpad;
   readonly viewerId: string | null;
 }
-
-const CREATE = statement<ScratchpadRow>(
-  'create_scratchpad',
-  `SELECT ${PAD_COLUMNS} FROM create_scratchpad($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9) s`,
-);
-
-/** Redis is told of a new `ttlSeconds` until it knows. `$4` is another each time. */
-const RETIMED = `, retimed AS (
-   INSERT INTO scratchpad_retimes (scratchpad_id, version, due_at)
-   SELECT s.id, $4, now() + interval '250 milliseconds' FROM s WHERE $7::int IS NOT NULL
-   ON CONFLICT (scratchpad_id) DO UPDATE SET version = excluded.version, due_at = excluded.due_at, told_at = NULL, attempts = 0
- )`;
-
-/** The act and its row in the audit log are one. `$3`: the member as whom the owner acts, to whom the pad must be known. */
-const ADMINISTERED = (
-  act: string,
-  also = '',
-): string => `s.owner_id = $1 AND s.id = $2 AND ($3::text IS NULL OR EXISTS (
-     SELECT 1 FROM thread_members m
-     WHERE m.owner_id = s.owner_id AND m.thread_id = s.thread_id AND m.participant_id = $3))
-   RETURNING s.*
- ), audited AS (
-   INSERT INTO audit_log (id, owner_id, act, credential_id, actor_id, subject_id, details)
-   SELECT $4, s.owner_id, '${act}', $5, $3, s.id, jsonb_build_object('threadId', s.thread_id) FROM s
- )${also}
- SELECT ${PAD_COLUMNS} FROM s`;
-
-const UPDATE = statement<ScratchpadRow>(
-  'scratchpad_update',
-  `WITH s AS (
-   UPDATE scratchpads s SET meta_data = coalesce($6::jsonb, s.meta_data), ttl_seconds = coalesce($7::int, s.ttl_seconds)
-   WHERE ${ADMINISTERED('scratchpad.updated', RETIMED)}`,
-);
-const DELETE = statement<ScratchpadRow>(
-  'scratchpad_delete',
-  `WITH s AS (DELETE FROM scratchpads s WHERE ${ADMINISTERED('scratchpad.deleted')}`,
-);
 
 /** How long a new `ttlSeconds` waits for Redis. */
 const RETIME_MS = 400;
@@ -123,6 +95,29 @@ export const createScratchpads = ({
     return { pad, viewerId };
   };
 
+  /** The pads that a viewer may know of; a run's one, and no other. */
+  const seen = (tenant: TenantActor, viewerId: string | null) => {
+    const { userId } = tenant;
+    const run = runOf(tenant);
+    if (run === null)
+      return {
+        byId: (ids: readonly string[]) => rows.byId(userId, ids, viewerId),
+        ofThreads: (ids: readonly string[]) => rows.ofThreads(userId, ids, viewerId),
+        list: (range: KeysetRange) => rows.list(userId, viewerId, range),
+      };
+    const own = async (isAsked: (pad: Scratchpad) => boolean): Promise<Scratchpad[]> =>
+      run.scratchpadId === null
+        ? []
+        : (await rows.byId(userId, [run.scratchpadId], null)).filter(
+            (pad) => atPad(run, pad, viewerId) !== null && isAsked(pad),
+          );
+    return {
+      byId: (ids: readonly string[]) => own(({ scratchpadId }) => ids.includes(scratchpadId)),
+      ofThreads: (ids: readonly string[]) => own(({ threadId }) => ids.includes(threadId)),
+      list: async (range: KeysetRange) => readHeld(await own(() => true), keyOf, 'ASC')(range),
+    };
+  };
+
   return {
     /**
      * Makes the thread's pad: as the owner, or as an active member. At most one per thread, also in a race.
@@ -138,11 +133,13 @@ export const createScratchpads = ({
       actor: Actor,
       input: { readonly threadId: string; readonly as?: string | null | undefined },
     ): Promise<ViewedPad> {
-      const tenant = refuseRunToken(requireTenant(actor));
+      const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, input.as);
       requireThreadId(input.threadId);
-      const [pad] = await rows.ofThreads(tenant.userId, [input.threadId], viewerId);
-      return pad === undefined ? make(actor, input, true) : { pad, viewerId };
+      const [pad] = await seen(tenant, viewerId).ofThreads([input.threadId]);
+      if (pad !== undefined) return { pad, viewerId };
+      if (tenant.kind === 'RUN_TOKEN') throw notFound('Thread');
+      return make(actor, input, true);
     },
 
     /** Null for what does not exist or may not be known of. */
@@ -153,7 +150,7 @@ export const createScratchpads = ({
       const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, input.as);
       if (!isId('Scratchpad', input.scratchpadId)) return null;
-      return (await rows.byId(tenant.userId, [input.scratchpadId], viewerId))[0] ?? null;
+      return (await seen(tenant, viewerId).byId([input.scratchpadId]))[0] ?? null;
     },
 
     /** The pad of a thread, null if it has none. Never makes one. Errors: NOT_FOUND (the thread). */
@@ -164,7 +161,8 @@ export const createScratchpads = ({
       const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, input.as);
       requireThreadId(input.threadId);
-      const [pad] = await rows.ofThreads(tenant.userId, [input.threadId], viewerId);
+      const [pad] = await seen(tenant, viewerId).ofThreads([input.threadId]);
+      if (pad === undefined) requireReach(tenant, input.threadId);
       if (pad === undefined && !(await isKnown(database, tenant.userId, input.threadId, viewerId)))
         throw notFound('Thread');
       return pad ?? null;
@@ -172,25 +170,25 @@ export const createScratchpads = ({
 
     /** The owner's pads, or those of a participant's threads: by the time of creation, then by id. */
     page(actor: Actor, args: PageArgs): Promise<Page<Scratchpad>> {
-      const tenant = refuseRunToken(requireTenant(actor));
-      const viewerId = viewerOf(tenant, null);
+      const tenant = requireTenant(actor);
+      const { list: read } = seen(tenant, viewerOf(tenant, null));
       const list: KeysetList<Scratchpad> = {
         name: 'scratchpads',
         parts: [MILLISECONDS, KEY_PART.id],
         key: keyOf,
-        read: (range) => rows.list(tenant.userId, viewerId, range),
+        read,
       };
       return keysetPage(args, list);
     },
 
     /** As `page`, all of them: read a part at a time, as fast as they are taken. */
     async *all(actor: Actor): AsyncGenerator<Scratchpad, void> {
-      const tenant = refuseRunToken(requireTenant(actor));
-      const viewerId = viewerOf(tenant, null);
+      const tenant = requireTenant(actor);
+      const { list } = seen(tenant, viewerOf(tenant, null));
       const range = { before: null, limit: STREAMED, inverted: false };
       let after: readonly string[] | null = null;
       for (;;) {
-        const found: Scratchpad[] = await rows.list(tenant.userId, viewerId, { ...range, after });
+        const found: Scratchpad[] = await list({ ...range, after });
         yield* found;
         const last = found.at(-1);
         if (last === undefined || found.length < STREAMED) return;
@@ -257,20 +255,6 @@ export const createScratchpads = ({
 
 const keyOf = (pad: Scratchpad): [number, string] => [Date.parse(pad.createdAt), pad.scratchpadId];
 
-const KNOWN = statement<{ known: boolean }>(
-  'scratchpad_thread_known',
-  `SELECT EXISTS (SELECT 1 FROM thread_heads h WHERE h.owner_id = $1 AND h.thread_id = $2)
-     AND ($3::text IS NULL OR EXISTS (
-       SELECT 1 FROM thread_members m WHERE m.owner_id = $1 AND m.thread_id = $2 AND m.participant_id = $3)) AS known`,
-);
-
-const isKnown = async (
-  database: Database,
-  ownerId: string,
-  threadId: string,
-  viewerId: string | null,
-): Promise<boolean> => (await database.query(KNOWN, [ownerId, threadId, viewerId]))[0]?.known === true;
-
 const isThere = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
 
 /** As JSON text; null for none. */
@@ -283,9 +267,4 @@ const requireTtl = (seconds: number | null | undefined): number | null => {
   if (!Number.isInteger(seconds) || seconds < 0 || seconds > limit)
     throw badInput(`ttlSeconds must be 0 (kept) to ${limit} (ten years).`, { field: 'ttlSeconds', limit });
   return seconds;
-};
-
-const required = <T>(row: T | undefined): T => {
-  if (row === undefined) throw new Error('The database answered no row.');
-  return row;
 };

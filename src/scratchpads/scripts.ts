@@ -1,7 +1,7 @@
 import { redisScript } from '../storage/redisScripts.ts';
 import { IMPORT, STAGE } from './lua/import.ts';
 import { CHANGES, HEAD, READ } from './lua/read.ts';
-import { APPEND, CLEAR, PURGE, RAISE, REPLAY, RETIME, SET_CONTENT } from './lua/write.ts';
+import { APPEND, CLEAR, NOTE, PURGE, RAISE, REPLAY, RETIME, SET_CONTENT } from './lua/write.ts';
 
 /** The scripts of a pad's state. Each takes the pad's keys and looks at its tombstone first. */
 export const SCRIPTS = {
@@ -10,6 +10,7 @@ export const SCRIPTS = {
   clear: redisScript(CLEAR),
   replay: redisScript(REPLAY),
   raise: redisScript(RAISE),
+  note: redisScript(NOTE),
   purge: redisScript(PURGE),
   retime: redisScript(RETIME),
   read: redisScript(READ),

@@ -1,12 +1,12 @@
 import { builder } from '../graphql/builder.ts';
 import { AS } from '../graphql/pageArgs.ts';
-import { ScratchpadEntryNode, ScratchpadNode } from '../graphql/refs.ts';
+import { ScratchpadEntryNode, ScratchpadNode, viewedBy } from '../graphql/refs.ts';
 import { ParticipantNode } from '../participants/participants.graphql.ts';
 import { badInput } from '../shared/errors.ts';
 import { DeliveryEndEnum } from '../timeline/subscription.graphql.ts';
 import { ScratchpadContentObject } from './content.graphql.ts';
 import type { ScratchpadChange, ScratchpadDelivery } from './deliveries.ts';
-import { entryView, requirePad } from './views.graphql.ts';
+import { requirePad } from './views.graphql.ts';
 
 /** A change, and for whom it is. */
 interface ChangeView<Change extends ScratchpadChange = ScratchpadChange> {
@@ -50,7 +50,7 @@ const EntryAppended = builder.objectRef<OfKind<'ENTRY'>>('EntryAppended').implem
     entry: t.field({
       type: ScratchpadEntryNode,
       description: 'The entry.',
-      resolve: ({ change, viewerId }) => entryView(change.entry, viewerId),
+      resolve: (view) => viewedBy(view, { __typename: 'ScratchpadEntry' as const, entry: view.change.entry }),
     }),
   }),
 });
@@ -62,7 +62,7 @@ const ContentUpdated = builder.objectRef<OfKind<'CONTENT'>>('ContentUpdated').im
     content: t.field({
       type: ScratchpadContentObject,
       description: 'The body.',
-      resolve: ({ change, viewerId }) => ({ content: change.content, viewerId }),
+      resolve: (view) => viewedBy(view, { scratchpadId: padIdOf(view), content: view.change.content }),
     }),
   }),
 });
@@ -114,7 +114,7 @@ const ScratchpadDeleted = builder.objectRef<OfKind<'DELETED'>>('ScratchpadDelete
   fields: (t) => ({ scratchpadId: t.id({ description: 'The id it had.', resolve: padIdOf }) }),
 });
 
-const ScratchpadChangeUnion = builder.unionType('ScratchpadChange', {
+export const ScratchpadChangeUnion = builder.unionType('ScratchpadChange', {
   description: 'What happened to a scratchpad. More may come: ignore what you do not know.',
   types: [
     ScratchpadCreated,
@@ -127,6 +127,14 @@ const ScratchpadChangeUnion = builder.unionType('ScratchpadChange', {
   ],
   resolveType: ({ change }) => TYPENAME[change.kind],
 });
+
+/** The change that a delivery brings; null where it brings none. */
+export const changeOf = (delivery: ScratchpadDelivery): Of<ScratchpadChange> | null => {
+  const { change, scratchpadId, threadId } = delivery;
+  return change === null || scratchpadId === null
+    ? null
+    : (viewedBy(delivery, { change, scratchpadId, threadId }) as Of<ScratchpadChange>);
+};
 
 const ScratchpadDeliveryObject = builder.objectRef<ScratchpadDelivery>('ScratchpadDelivery').implement({
   description: 'Where the reader stands now, and what brought it there.',
@@ -144,10 +152,7 @@ const ScratchpadDeliveryObject = builder.objectRef<ScratchpadDelivery>('Scratchp
       type: ScratchpadChangeUnion,
       nullable: true,
       description: 'The change; null in the first payload.',
-      resolve: ({ change, scratchpadId, threadId, viewerId }) =>
-        change === null || scratchpadId === null
-          ? null
-          : ({ change, scratchpadId, threadId, viewerId } as Of<ScratchpadChange>),
+      resolve: changeOf,
     }),
     ended: t.expose('ended', {
       type: DeliveryEndEnum,
@@ -182,7 +187,7 @@ builder.subscriptionField('scratchpad', (t) =>
     resolve: (delivery, _args, context) => {
       const { change, ownerId } = delivery;
       // What hangs on one change is read once for everybody whom it is delivered to in this moment.
-      if (change !== null) context.loaders = context.services.loadersOf(change, ownerId);
+      if (change !== null) context.loaders = context.services.loadersOf(change, ownerId, () => context.actor);
       return delivery;
     },
   }),

@@ -24,8 +24,7 @@ export const isKnownTo = async (
   context: GraphQLContext,
   { pad, viewerId: known }: ScratchpadView,
   viewerId: string | null,
-): Promise<boolean> =>
-  viewerId === known || (await context.loaders.look.load({ threadId: pad.threadId, viewerId })) !== null;
+): Promise<boolean> => viewerId === known || (await context.loaders.padLook(pad, viewerId)) !== null;
 
 /** What the pad's state is for a viewer; null for one who may not know of it. */
 export const answerOf = async (

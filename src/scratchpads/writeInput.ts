@@ -33,11 +33,13 @@ export const requireSources = (ids: readonly string[] | null | undefined): reado
 /** A key counts among what this actor does in this way to this pad. Conditions are no part of the input. */
 export const writeKey = (
   operation: string,
-  { participantId }: { readonly participantId: string | null },
+  { participantId, runId }: { readonly participantId: string | null; readonly runId?: string | null },
   key: string | null,
   input: { readonly [name: string]: string | readonly string[] },
 ): WriteKey | null =>
-  key === null ? null : { key: `${operation} ${participantId ?? 'owner'} ${key}`, hash: inputHash(input) };
+  key === null
+    ? null
+    : { key: `${operation} ${runId ?? participantId ?? 'owner'} ${key}`, hash: inputHash(input) };
 
 /** What a script refused, as it is told; nothing was written. `field` is what the content came by. */
 export const refusal = (outcome: TooLarge | KeyReused, field: string): DomainError => {

@@ -1,6 +1,8 @@
-import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
-import type { Actor } from '../auth/actor.ts';
-import { DomainError, notFound, unavailable } from '../shared/errors.ts';
+import { requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Actor, RunScope } from '../auth/actor.ts';
+import { noCredential } from '../auth/presented.ts';
+import { runOf } from '../auth/sight.ts';
+import { DomainError, forbidden, notFound, unavailable } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { requireBytes, requireIdempotencyKey, requireText } from '../shared/input.ts';
 import type { Access, PadAccess } from './access.ts';
@@ -83,16 +85,18 @@ export const createScratchpadWriting = ({
   plane,
   requireVisibleSources,
 }: ScratchpadWritingOptions) => {
-  const targetOf = (actor: Actor, { scratchpadId, as }: WriteTarget) => {
-    const tenant = refuseRunToken(requireTenant(actor));
+  const targetOf = (actor: Actor, { scratchpadId, as }: WriteTarget, act: WriteAct) => {
+    const tenant = requireTenant(actor);
     const participantId = viewerOf(tenant, as);
+    const run = runOf(tenant);
+    requireRunMay(run, act);
     if (!isId('Scratchpad', scratchpadId)) throw notFound('Scratchpad');
-    return { ownerId: tenant.userId, scratchpadId, participantId };
+    return { ownerId: tenant.userId, scratchpadId, participantId, run, runId: run?.runId ?? null };
   };
   type Target = ReturnType<typeof targetOf>;
 
   /** As an active member or the owner; for anybody else only what `replay` finds, the first result of the same key. */
-  const write = async <Outcome>(
+  const writeAs = async <Outcome>(
     target: Target,
     run: (access: PadAccess) => Promise<Outcome | Gone | Fenced>,
     replay: (access: PadAccess) => Promise<Outcome | Gone | null>,
@@ -100,6 +104,7 @@ export const createScratchpadWriting = ({
     let granted = await access.grant(target);
     for (let round = 1; round <= ROUNDS; round += 1) {
       if (granted === null) throw notFound('Scratchpad');
+      if (!granted.isOpen) throw noCredential();
       const outcome = await answered<Outcome | Gone | Fenced | null>(
         mayWrite(granted) ? run(granted) : replay(granted),
       );
@@ -119,20 +124,20 @@ export const createScratchpadWriting = ({
 
   /** What it derives from is looked at only where the key was not used yet. */
   const withSources = async <Outcome>(
-    { ownerId, participantId }: Target,
+    { ownerId, participantId, run, scratchpadId }: Target,
     sourceIds: readonly string[],
-    run: () => Promise<Outcome>,
+    write: () => Promise<Outcome>,
     replay: () => Promise<Outcome | null>,
   ): Promise<Outcome> => {
-    if (sourceIds.length === 0) return run();
+    if (sourceIds.length === 0) return write();
     try {
-      await requireVisibleSources(ownerId, participantId, sourceIds);
+      await requireVisibleSources(ownerId, participantId, sourceIds, run, scratchpadId);
     } catch (error) {
       const first = await replay();
       if (first !== null) return first;
       throw error;
     }
-    return run();
+    return write();
   };
 
   const append = async (
@@ -141,9 +146,9 @@ export const createScratchpadWriting = ({
     contents: readonly string[],
     given: { readonly sourceIds: readonly string[]; readonly key: string | null; readonly field: string },
   ): Promise<WriteResult & { readonly entries: readonly PadEntry[] }> => {
-    const where = targetOf(actor, target);
+    const where = targetOf(actor, target, 'APPEND');
     const { sourceIds, field } = given;
-    const author: Author = { authorId: where.participantId, runId: null, sourceIds };
+    const author: Author = { authorId: where.participantId, runId: where.runId, sourceIds };
     const key = writeKey(field === 'contents' ? 'appendAll' : 'append', where, given.key, {
       contents,
       sourceIds,
@@ -151,7 +156,7 @@ export const createScratchpadWriting = ({
     const operation = newOperation();
     const replay = ({ pad }: PadAccess) =>
       key === null ? Promise.resolve(null) : plane.replayAppend(pad, author, { contents, key });
-    const { access: granted, outcome } = await write<Appended | TooLarge | KeyReused>(
+    const { access: granted, outcome } = await writeAs<Appended | TooLarge | KeyReused>(
       where,
       (authorised) =>
         withSources<Appended | WriteRefusal>(
@@ -168,7 +173,7 @@ export const createScratchpadWriting = ({
 
   return {
     /**
-     * Appends one entry as an active member, or as the owner. Errors: BAD_USER_INPUT (empty), PAYLOAD_TOO_LARGE, NOT_FOUND,
+     * Appends one entry as an active member, as the owner, or in a run as its access says. Errors: BAD_USER_INPUT (empty), PAYLOAD_TOO_LARGE, NOT_FOUND,
      * FORBIDDEN, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED, UNAVAILABLE.
      */
     async append(actor: Actor, input: AppendInput): Promise<WriteResult & { readonly entry: PadEntry }> {
@@ -205,8 +210,8 @@ export const createScratchpadWriting = ({
       const field = 'text';
       const text = requireBytes(input.text, field, PAD_LIMITS.content);
       const sourceIds = requireSources(input.sourceIds);
-      const where = targetOf(actor, input);
-      const author: Author = { authorId: where.participantId, runId: null, sourceIds };
+      const where = targetOf(actor, input, 'WRITE');
+      const author: Author = { authorId: where.participantId, runId: where.runId, sourceIds };
       const key = writeKey('setContent', where, requireIdempotencyKey(input.idempotencyKey), {
         text,
         sourceIds,
@@ -215,7 +220,7 @@ export const createScratchpadWriting = ({
       const change = { text, expectedEtag: input.expectedEtag ?? null };
       const replay = ({ pad }: PadAccess) =>
         key === null ? Promise.resolve(null) : plane.replayContent(pad, author, { ...change, key });
-      const { access: granted, outcome } = await write<ContentSet | EtagDiffers | TooLarge | KeyReused>(
+      const { access: granted, outcome } = await writeAs<ContentSet | EtagDiffers | TooLarge | KeyReused>(
         where,
         (authorised) =>
           withSources<ContentSet | EtagDiffers | WriteRefusal>(
@@ -241,10 +246,10 @@ export const createScratchpadWriting = ({
 
     /** Empties the body, the entries or both; the scratchpad stays. Errors: NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE, UNAVAILABLE. */
     async clear(actor: Actor, input: WriteTarget, what: ClearWhat): Promise<WriteResult> {
-      const where = targetOf(actor, input);
+      const where = targetOf(actor, input, 'CLEAR');
       const author: Author = { authorId: where.participantId, runId: null, sourceIds: [] };
       const operation = newOperation();
-      const { access: granted, outcome } = await write<Cleared>(
+      const { access: granted, outcome } = await writeAs<Cleared>(
         where,
         ({ pad, grant }) => plane.clear(pad, grant, author, what, operation),
         () => Promise.resolve(null),
@@ -255,6 +260,18 @@ export const createScratchpadWriting = ({
 };
 
 export type ScratchpadWriting = ReturnType<typeof createScratchpadWriting>;
+
+type WriteAct = 'APPEND' | 'WRITE' | 'CLEAR';
+
+/** Throws FORBIDDEN for what the access of a run does not go as far as. */
+const requireRunMay = (run: RunScope | null, act: WriteAct): void => {
+  if (run === null || (act !== 'CLEAR' && run.access === 'WRITE') || act === run.access) return;
+  throw forbidden(
+    act === 'CLEAR'
+      ? 'A run may not clear a scratchpad.'
+      : `This run\u2019s scratchpadAccess is ${run.access}, which does not let it ${act === 'APPEND' ? 'append' : 'replace the content'}.`,
+  );
+};
 
 /** The owner as such, or a member who is active. */
 const mayWrite = ({ state }: Pick<PadAccess, 'state'>): boolean => state !== 'REMOVED';

@@ -1,3 +1,4 @@
+import { inputHash, type Json } from './canonical.ts';
 import { invalidCursor } from './errors.ts';
 import { ID_PREFIX, idSuffix } from './ids.ts';
 
@@ -139,6 +140,11 @@ export const keysetCursor = (list: string, parts: readonly (string | number | bi
 
 /** What a part of a list's sort key looks like: anything else was never given out, and never reaches the database. */
 export const KEY_PART = { id: /^[a-z]{2,8}_[0-9a-z]{1,30}$/, number: /^[0-9]{1,18}$/ } as const;
+
+/**
+ * The list of what answers one question: a cursor made for it is none of another's, in which it would point elsewhere.
+ */
+export const listOf = (name: string, question: Json): string => `${name}-${inputHash(question).slice(0, 16)}`;
 
 export const parseKeysetCursor = (
   cursor: string,

@@ -17,6 +17,7 @@ export const ID_PREFIX = {
   ScratchpadEntry: 'entry',
   MemoryEntry: 'mem',
   Run: 'run',
+  Delivery: 'dlv',
   Audit: 'audit',
 } as const;
 

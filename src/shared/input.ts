@@ -6,8 +6,17 @@ export const LIMITS = {
   messageContent: 256 * 1024,
   messageData: 256 * 1024,
   messageContext: 2 * 1024,
+  memoryPayload: 256 * 1024,
+  signalText: 16 * 1024,
+  signalData: 16 * 1024,
+  /** Of a search. */
+  query: 4 * 1024,
+  match: 16 * 1024,
   metaData: 16 * 1024,
   tools: 256 * 1024,
+  /** A run's input, and its result. */
+  runData: 256 * 1024,
+  runError: 16 * 1024,
   reason: 2 * 1024,
   /** Characters. */
   handle: 128,
@@ -20,6 +29,7 @@ export const LIMITS = {
   expiresInSeconds: 315_360_000,
   ttlSeconds: 315_360_000,
   ticketOperation: 256 * 1024,
+  maxToolCalls: 1_000_000,
   sources: 50,
   mentions: 256,
   jsonDepth: 32,
@@ -124,6 +134,18 @@ export const requireHandle = (handle: string): string => {
   return handle.toLowerCase();
 };
 
+/** Each id once. */
+export const requireIds = (
+  ids: readonly string[] | null | undefined,
+  field: string,
+  limit: number,
+): string[] => {
+  const distinct = [...new Set(ids ?? [])];
+  if (distinct.length > limit) throw badInput(`${field} names more than ${limit}.`, { field, limit });
+  for (const id of distinct) requireCharacters(id, field, 128);
+  return distinct;
+};
+
 /** Capabilities: JSON objects, each with a `type`. */
 export const requireTools = (tools: readonly Json[], field = 'tools'): readonly Json[] => {
   requireJson(tools, field, LIMITS.tools);
@@ -139,9 +161,11 @@ const hasType = (tool: Json): boolean => {
   return typeof type === 'string' && type !== '';
 };
 
-export const requireIdempotencyKey = (key: string | null | undefined): string | null => {
+export const requireIdempotencyKey = (
+  key: string | null | undefined,
+  field = 'idempotencyKey',
+): string | null => {
   if (key === null || key === undefined) return null;
-  const field = 'idempotencyKey';
   requireText(key, field);
   const length = [...key].length;
   if (length < 1 || length > LIMITS.idempotencyKey)

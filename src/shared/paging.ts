@@ -98,6 +98,24 @@ export const keysetPage = async <Item>(args: PageArgs, list: KeysetList<Item>): 
   };
 };
 
+/** The `read` of a list whose few items are at hand, in its order; keys are a number and an id. */
+export const readHeld =
+  <Item>(items: readonly Item[], key: (item: Item) => Key, order: 'ASC' | 'DESC') =>
+  async ({ after, before, limit, inverted }: KeysetRange): Promise<Item[]> => {
+    const isBehind = (one: Key, other: Key): boolean =>
+      order === 'ASC' ? isHigher(one, other) : isHigher(other, one);
+    const within = items.filter(
+      (item) =>
+        (after === null || isBehind(key(item), after)) && (before === null || isBehind(before, key(item))),
+    );
+    return (inverted ? [...within].reverse() : within).slice(0, limit);
+  };
+
+const isHigher = ([number = 0, id = '']: Key, [otherNumber = 0, otherId = '']: Key): boolean =>
+  BigInt(number) === BigInt(otherNumber)
+    ? String(id) > String(otherId)
+    : BigInt(number) > BigInt(otherNumber);
+
 /** Prisma's `where`, `orderBy` and `take` for a list in the order of ids: the order of creation. */
 export const idRange = ({ after, before, limit, inverted }: KeysetRange) => ({
   where: {

@@ -14,6 +14,12 @@ export interface Statement<Row> {
 
 export const statement = <Row>(name: string, text: string): Statement<Row> => ({ name, text });
 
+/** The row that a statement gives whatever it finds. */
+export const required = <Row>(row: Row | undefined): Row => {
+  if (row === undefined) throw new Error('The database answered no row.');
+  return row;
+};
+
 /**
  * One logical database: real Postgres through a pool, or PGlite inside this process. Sessions run in UTC, and
  * every failure that a caller may expect has become a `DomainError` (`conflict.ts`): the codes our SQL functions raise,

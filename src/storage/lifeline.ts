@@ -94,7 +94,11 @@ const createLine = (makeClient: () => pg.Client): Line => {
       try {
         const asked = await connected();
         const values = [clients.map(processId), processId(asked)];
-        const { rows } = await asked.query<{ direct: boolean; alive: number[] }>(STATES, values);
+        const { rows } = await asked.query<{ direct: boolean; alive: number[] }>({
+          name: 'lifeline',
+          text: STATES,
+          values,
+        });
         const [row] = rows;
         if (row?.direct !== true) return [];
         return clients.filter((candidate) => !row.alive.includes(processId(candidate)));

@@ -82,7 +82,7 @@ interface Applied {
 }
 
 const APPLIED = `SELECT migration_name, checksum, finished_at IS NOT NULL AS finished
-  FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
+  FROM _prisma_migrations WHERE rolled_back_at IS NULL ORDER BY migration_name`;
 
 /**
  * One look, so that a start with nothing to do neither waits nor loads the engine. A migration that is under way
@@ -121,7 +121,8 @@ const strangeness = (applied: readonly Applied[], migrations: readonly Migration
     const expected = known.get(name);
     if (expected === undefined)
       return `The database has the migration ${name}, which this version does not know. Run a newer version.`;
-    if (expected !== checksum) return `Migration ${name} was changed after it was applied to this database.`;
+    if (expected !== checksum)
+      return `Migration ${name} was changed after it was applied to this database. Run the version that made it, or begin with an empty one.`;
   }
   return undefined;
 };

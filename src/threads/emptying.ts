@@ -7,6 +7,9 @@ const EVERY_MS = 30_000;
 
 const EMPTY = statement<{ count: number }>('empty_deleted', 'SELECT empty_deleted($1) AS count');
 
+/** What inboxes were told long ago. */
+const EMPTY_INBOXES = statement<{ count: number }>('empty_inboxes', 'SELECT empty_inboxes($1) AS count');
+
 export interface Emptying {
   /** Something was deleted: begin now. */
   wake(): void;
@@ -39,6 +42,10 @@ export const createEmptying = ({
           const [row] = await database.query(EMPTY, [BATCH]);
           if (isClosed || (row?.count ?? 0) === 0) break;
           onEmptied?.();
+        }
+        for (;;) {
+          const [row] = await database.query(EMPTY_INBOXES, [BATCH]);
+          if (isClosed || (row?.count ?? 0) === 0) break;
         }
       } catch (error) {
         log.warn({ err: error }, 'What was deleted could not be emptied; it is tried again.');

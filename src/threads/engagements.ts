@@ -1,9 +1,17 @@
-import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
-import type { Actor } from '../auth/actor.ts';
+import { requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Actor, RunScope } from '../auth/actor.ts';
 import { KEY_PART } from '../shared/cursors.ts';
 import { ID_PREFIX, idSuffix, isId } from '../shared/ids.ts';
-import { type KeysetList, type KeysetRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
+import {
+  type KeysetList,
+  type KeysetRange,
+  keysetPage,
+  type Page,
+  type PageArgs,
+  readHeld,
+} from '../shared/paging.ts';
 import { type Database, statement } from '../storage/database.ts';
+import { readLooks } from '../timeline/look.ts';
 import { firstOfLinked } from './links.ts';
 import { VIEWER_ACTIVITY } from './lists.ts';
 
@@ -111,19 +119,37 @@ export const createEngagements = ({ database }: { database: Database }) => {
     return [[...first.keys()], [...first.values()]];
   };
 
+  /** A run's conversation, alone: what it continues is out of reach. */
+  const ofRun = async (
+    ownerId: string,
+    { conversationThreadId: threadId, participantId: viewerId }: RunScope,
+  ) => {
+    const [answer] = await readLooks(database, [{ ownerId, threadId, viewerId }]);
+    const id = `${ID_PREFIX.Engagement}_${idSuffix(threadId)}`;
+    return answer ? [{ id, viewerId, threadIds: [threadId], activity: answer.look.activity }] : [];
+  };
+
   return {
     /** The viewer's engagements, latest visible activity first. */
     async page(
       actor: Actor,
       args: PageArgs & { readonly as?: string | null | undefined },
     ): Promise<Page<Engagement>> {
-      const tenant = refuseRunToken(requireTenant(actor));
+      const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, args.as);
-      const [threadIds, rootIds] = await items(tenant.userId, viewerId);
-      const engagements: KeysetList<Engagement> = {
+      const list: Omit<KeysetList<Engagement>, 'read'> = {
         name: 'engagements',
         parts: [KEY_PART.number, KEY_PART.id],
         key: ({ activity, id }) => [activity, threadIdOf(id)],
+      };
+      if (tenant.kind === 'RUN_TOKEN')
+        return keysetPage(args, {
+          ...list,
+          read: readHeld(await ofRun(tenant.userId, tenant), list.key, 'DESC'),
+        });
+      const [threadIds, rootIds] = await items(tenant.userId, viewerId);
+      const engagements: KeysetList<Engagement> = {
+        ...list,
         read: async ({ after, before, limit, inverted }: KeysetRange) => {
           const rows = await database.query(inverted ? INVERTED : FORWARD, [
             tenant.userId,
@@ -147,8 +173,10 @@ export const createEngagements = ({ database }: { database: Database }) => {
       actor: Actor,
       { ids, as }: { readonly ids: readonly string[]; readonly as?: string | null | undefined },
     ): Promise<Engagement[]> {
-      const tenant = refuseRunToken(requireTenant(actor));
+      const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, as);
+      if (tenant.kind === 'RUN_TOKEN')
+        return (await ofRun(tenant.userId, tenant)).filter(({ id }) => ids.includes(id));
       const wanted = ids.filter((id) => isId('Engagement', id)).map(threadIdOf);
       if (wanted.length === 0) return [];
       const [threadIds, rootIds] = await items(tenant.userId, viewerId);
@@ -165,9 +193,13 @@ export const createEngagements = ({ database }: { database: Database }) => {
         readonly as?: string | null | undefined;
       },
     ): Promise<Engagement | null> {
-      const tenant = refuseRunToken(requireTenant(actor));
+      const tenant = requireTenant(actor);
       const viewerId = viewerOf(tenant, input.as);
       const { id, threadId } = input;
+      if (tenant.kind === 'RUN_TOKEN') {
+        const [own] = await ofRun(tenant.userId, tenant);
+        return own !== undefined && (own.id === id || own.threadIds[0] === threadId) ? own : null;
+      }
       if (typeof id === 'string') {
         const found = isId('Engagement', id) ? await ofThread(tenant.userId, viewerId, threadIdOf(id)) : null;
         // An id is that of the first thread: once an earlier one is linked, it names nothing any more.

@@ -178,7 +178,7 @@ const follow = async function* (
     // Not all at once, so that they do not all come back at once.
     if (!isEnded()) await sleep(Math.random() * Number(draining.reason));
     if (!clientGone.aborted)
-      yield delivery({ ended: session.ended.aborted ? 'CREDENTIAL_ENDED' : 'SERVER_DRAINING' });
+      yield delivery({ ended: session.ended.aborted ? session.ending : 'SERVER_DRAINING' });
   } finally {
     unsubscribe();
     for (const signal of signals) signal.removeEventListener('abort', onStop);

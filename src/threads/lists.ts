@@ -1,5 +1,6 @@
-import { refuseRunToken, requireTenant, viewerOf } from '../auth/acting.ts';
-import type { Actor } from '../auth/actor.ts';
+import { requireTenant, viewerOf } from '../auth/acting.ts';
+import type { Actor, RunScope } from '../auth/actor.ts';
+import { runOf } from '../auth/sight.ts';
 import { KEY_PART } from '../shared/cursors.ts';
 import { LIMITS } from '../shared/input.ts';
 import { type KeysetList, type KeysetRange, keysetPage, type Page, type PageArgs } from '../shared/paging.ts';
@@ -33,7 +34,7 @@ const listSelect = (name: string, source: string, inverted: boolean): Statement<
       SELECT row_number() OVER () AS ordinal, x.owner_id, x.thread_id, x.viewer_id, NULL::int AS seq, NULL::text AS tag, x.activity
       FROM (
         SELECT * FROM (${source}) s
-        WHERE ($3::bigint IS NULL OR (s.activity, s.thread_id) < ($3::bigint, $4::text))
+        WHERE ($9::text IS NULL OR s.thread_id = $9) AND ($3::bigint IS NULL OR (s.activity, s.thread_id) < ($3::bigint, $4::text))
           AND ($5::bigint IS NULL OR (s.activity, s.thread_id) > ($5::bigint, $6::text))
         ORDER BY s.activity ${order}, s.thread_id ${order} LIMIT $8
       ) x
@@ -70,13 +71,15 @@ export const createThreadLists = ({ database }: { database: Database }) => ({
       readonly as?: string | null | undefined;
     },
   ): Promise<Page<Look>> {
-    const tenant = refuseRunToken(requireTenant(actor));
+    const tenant = requireTenant(actor);
     const viewerId = viewerOf(tenant, args.as);
+    const participantId = args.participantId ?? null;
+    const run = runOf(tenant);
     const list: KeysetList<Look> = {
       name: 'threads',
       parts: [KEY_PART.number, KEY_PART.id],
       key: (look) => [look.activity, look.threadId],
-      read: (range) => readList(database, tenant.userId, viewerId, args.participantId ?? null, range),
+      read: (range) => readList(database, tenant.userId, viewerId, participantId, range, run),
     };
     return keysetPage(args, list);
   },
@@ -88,6 +91,7 @@ const readList = async (
   viewerId: string | null,
   participantId: string | null,
   { after, before, limit, inverted }: KeysetRange,
+  run: RunScope | null = null,
 ): Promise<Look[]> => {
   const statements = viewerId === null ? STATEMENTS.owner : STATEMENTS.viewer;
   const readAt = performance.now();
@@ -100,6 +104,7 @@ const readList = async (
     before?.[1] ?? null,
     viewerId,
     limit,
+    run?.conversationThreadId ?? null,
   ]);
   return rows.map((row) => lookFromRow(row, readAt));
 };

@@ -39,6 +39,17 @@ const requireLookAs = async (
   return other;
 };
 
+const ParticipantActivity = builder.enumType('ParticipantActivity', {
+  description: 'What a member does now.',
+  values: {
+    OFFLINE: { description: 'It has no stream open anywhere.' },
+    IDLE: { description: 'It is there.' },
+    WORKING: {
+      description: 'It has a delivery of this thread in hand, or said within 15 seconds that it works here.',
+    },
+  } as const,
+});
+
 ThreadParticipantObject.implement({
   description: 'A member of a thread. Membership is permanent; what changes is its state.',
   fields: (t) => ({
@@ -61,6 +72,16 @@ ThreadParticipantObject.implement({
       type: 'DateTime',
       description: 'Since when; while the viewer is removed, the last change it may see.',
       resolve: ({ since }) => since,
+    }),
+    activity: t.field({
+      type: ParticipantActivity,
+      nullable: true,
+      description: 'Whether it is there now, as far as is known; null while the viewer is not active.',
+      resolve: async ({ threadId, participantId, viewerId }, _args, context) => {
+        const look = await context.loaders.look.load({ threadId, viewerId });
+        const isThere = look !== null && (viewerId === null || look.member?.state === 'ACTIVE');
+        return isThere ? context.loaders.activity.load({ threadId, participantId }) : null;
+      },
     }),
   }),
 });

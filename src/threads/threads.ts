@@ -12,7 +12,7 @@ import { inputHash, type Json } from '../shared/canonical.ts';
 import { badInput, forbidden, notFound } from '../shared/errors.ts';
 import { newId } from '../shared/ids.ts';
 import { LIMITS, requireIdempotencyKey, requireObject } from '../shared/input.ts';
-import { type Database, statement } from '../storage/database.ts';
+import { type Database, required, statement } from '../storage/database.ts';
 import { eventFromRow, type MemberState, type StateChangedEvent } from '../timeline/events.ts';
 import { type Announce, requireThreadId } from '../timeline/timeline.ts';
 
@@ -52,6 +52,10 @@ const EXTEND = statement<OpenedRow & { earlier_seq: number | null; later_seq: nu
 const ID_OF = statement<{ id: string }>(
   'thread_of_set',
   'SELECT id FROM threads WHERE owner_id = $1 AND set_hash = tp_set_hash($2::text[]) AND deleted_at IS NULL',
+);
+const SET_MEMORY_POLICY = statement<{ woken: string[] }>(
+  'set_memory_policy',
+  'SELECT tp_woken() AS woken FROM (SELECT set_memory_policy($1, $2, $3, $4) OFFSET 0) a',
 );
 const DELETE = statement<{ members: string[]; scratchpad_id: string | null }>(
   'delete_thread',
@@ -200,7 +204,7 @@ export const createThreads = ({
   async update(actor: Actor, input: { readonly threadId: string; readonly metaData: Json }): Promise<void> {
     const owner = requireOwner(actor);
     const metaData = requireObject(input.metaData, 'metaData', LIMITS.metaData);
-    await updateThread(database, owner.userId, owner.actAs, input.threadId, { metaData: metaData as object });
+    await setMetaData(database, owner.userId, owner.actAs, input.threadId, metaData as object);
     announce.changed(owner.userId, input.threadId);
   },
 
@@ -210,7 +214,14 @@ export const createThreads = ({
     input: { readonly threadId: string; readonly threadOnly: boolean },
   ): Promise<void> {
     const owner = requireOwner(actor);
-    await updateThread(database, owner.userId, owner.actAs, input.threadId, { threadOnly: input.threadOnly });
+    requireThreadId(input.threadId);
+    const [row] = await database.query(SET_MEMORY_POLICY, [
+      owner.userId,
+      input.threadId,
+      owner.actAs,
+      input.threadOnly,
+    ]);
+    announce.woken(required(row).woken);
     announce.changed(owner.userId, input.threadId);
   },
 
@@ -239,18 +250,18 @@ const change = async (
   return eventFromRow(row) as StateChangedEvent;
 };
 
-const updateThread = async (
+const setMetaData = async (
   database: Database,
   ownerId: string,
   actAs: string | null,
   threadId: string,
-  data: { metaData?: object; threadOnly?: boolean },
+  metaData: object,
 ): Promise<void> => {
   requireThreadId(threadId);
   if (actAs !== null) await requireMember(database, ownerId, threadId, actAs);
   const { count } = await database.prisma.thread.updateMany({
     where: { id: threadId, ownerId, deletedAt: null },
-    data,
+    data: { metaData },
   });
   if (count === 0) throw notFound('Thread');
 };
@@ -282,8 +293,3 @@ const requireSetSize = (size: number): void => {
 
 const requireMetaData = (metaData: Json | undefined): { readonly [key: string]: Json | undefined } | null =>
   metaData === undefined || metaData === null ? null : requireObject(metaData, 'metaData', LIMITS.metaData);
-
-const required = <T>(row: T | undefined): T => {
-  if (row === undefined) throw new Error('The database answered no row.');
-  return row;
-};

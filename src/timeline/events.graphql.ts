@@ -261,7 +261,7 @@ const retractedMessage = async (
 
 builder.objectRef<EventView<SystemEvent>>('SystemEvent').implement({
   description:
-    'Something the platform recorded. Kinds: THREAD_OPENED, CONTINUED_AS, CONTINUES. More will come.',
+    'Something the platform recorded. Kinds: THREAD_OPENED, CONTINUED_AS, CONTINUES, TOOL_RESULT. More will come.',
   interfaces: [builder.nodeInterfaceRef(), TimelineEventInterface],
   isTypeOf: isType('SYSTEM'),
   fields: (t) => ({
@@ -269,7 +269,8 @@ builder.objectRef<EventView<SystemEvent>>('SystemEvent').implement({
     data: t.field({
       type: 'JSON',
       nullable: true,
-      description: 'Details; of THREAD_OPENED `{ transition, participantIds }`.',
+      description:
+        'Details; of THREAD_OPENED `{ transition, participantIds }`, of TOOL_RESULT `{ name, toolCallId, isError, output, runId }` with at most 4,000 characters of the output, and a runId only where a run made the call.',
       resolve: ({ event }) => event.data,
     }),
     relatedThread: t.field({

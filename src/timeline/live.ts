@@ -8,6 +8,9 @@ export const threadChannel = (threadId: string): string => `live:thread:${thread
 /** Says which thread of a tenant changed, for lists that follow all of them (best effort). */
 export const userChannel = (userId: string): string => `live:user:${userId}`;
 
+/** Says that a participant's inboxes have something new. */
+export const inboxChannel = (participantId: string): string => `live:inbox:${participantId}`;
+
 /** An event travels with its wake-up while it is small; larger ones are read from the log. */
 const CARRIED = 16 * 1024;
 

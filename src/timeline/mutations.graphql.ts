@@ -2,7 +2,6 @@ import { builder } from '../graphql/builder.ts';
 import { ACT_AS, KEY } from '../graphql/pageArgs.ts';
 import type { EventView } from '../graphql/refs.ts';
 import { MessageNode, RetractionNode, ThreadNode } from '../graphql/refs.ts';
-import { badInput } from '../shared/errors.ts';
 import type { MessageEvent, RetractionEvent } from './events.ts';
 import type { Look } from './look.ts';
 import { TimelineEventEdge } from './timeline.graphql.ts';
@@ -43,6 +42,10 @@ const PostMessageInput = builder.inputType('PostMessageInput', {
       type: 'Cursor',
       description: 'Move the sender’s read position in the same commit.',
     }),
+    deliveryId: t.id({
+      description:
+        'A delivery of this thread that the sender has in hand: acknowledged in the same commit, so that answering and finishing are one. Not in flight any more: CONFLICT, and nothing is appended.',
+    }),
   }),
 });
 
@@ -56,13 +59,17 @@ const RetractMessageInput = builder.inputType('RetractMessageInput', {
 });
 
 const AcknowledgeInput = builder.inputType('AcknowledgeInput', {
-  description: 'How far one has read.',
+  description: 'How far one has read: upTo, deliveryId, or both.',
   fields: (t) => ({
     threadId: t.id({ required: true, description: THREAD_ID }),
     as: t.id({ description: ACT_AS }),
     upTo: t.field({
       type: 'Cursor',
       description: 'Any position one can see; an earlier one than before does nothing.',
+    }),
+    deliveryId: t.id({
+      description:
+        'A delivery in flight, which ends with this. Without `upTo` all of it is acknowledged; with it only so much, and the rest of a batch comes again.',
     }),
   }),
 });
@@ -118,7 +125,7 @@ builder.mutationFields((t) => ({
   postMessage: t.field({
     type: PostMessagePayload,
     description:
-      'Appends a message as an active member. Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED, STALE_VIEW (unseen, unseenIds, latestCursor), INVALID_CURSOR, LOOP_LIMIT.',
+      'Appends a message as an active member. Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED, CONFLICT (deliveryId), STALE_VIEW (unseen, unseenIds, latestCursor), INVALID_CURSOR, LOOP_LIMIT.',
     args: { input: t.arg({ type: PostMessageInput, required: true, description: 'The message.' }) },
     resolve: async (_root, { input }, context) =>
       seenBy(await context.services.timeline.post(context.actor, input)),
@@ -134,12 +141,10 @@ builder.mutationFields((t) => ({
   acknowledge: t.field({
     type: AcknowledgePayload,
     description:
-      'Moves one’s read position forward. Errors: NOT_FOUND, INVALID_CURSOR, BAD_USER_INPUT, FORBIDDEN.',
+      'Moves one’s read position forward, and ends the delivery in flight. A delivery that was handed out again since, or never was one’s own, is CONFLICT and moves nothing; the same acknowledgement again succeeds. Errors: NOT_FOUND, INVALID_CURSOR, CONFLICT, BAD_USER_INPUT, FORBIDDEN.',
     args: { input: t.arg({ type: AcknowledgeInput, required: true, description: 'The position.' }) },
     resolve: async (_root, { input }, context) => {
-      const { upTo } = input;
-      if (upTo === null || upTo === undefined) throw badInput('Say up to where: upTo.', { field: 'upTo' });
-      const { viewerId } = await context.services.timeline.acknowledge(context.actor, { ...input, upTo });
+      const { viewerId } = await context.services.timeline.acknowledge(context.actor, input);
       return requireLook(context, { threadId: input.threadId, viewerId });
     },
   }),

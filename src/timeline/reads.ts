@@ -11,6 +11,8 @@ export interface PageArguments {
   readonly last?: number | null | undefined;
   readonly before?: string | null | undefined;
   readonly types?: readonly TimelineEventType[] | null | undefined;
+  /** The texts of the page take at most so many bytes, but never less than one event. */
+  readonly maxBytes?: number | undefined;
 }
 
 export interface TimelinePage {
@@ -20,19 +22,37 @@ export interface TimelinePage {
   readonly hasPreviousPage: boolean;
 }
 
-type PageRow = TimelineRow & { part: 'page' | 'earlier' | 'later' };
+type PageRow = TimelineRow & { part: 'page' | 'more' | 'earlier' | 'later' };
 
 /** The page and, where a cursor bounds it, whether anything visible lies on that cursor's other side. */
-const PAGE = statement<PageRow>(
-  'timeline_page',
+const pageFrom = (page: string): string =>
   `WITH checked AS MATERIALIZED (
      SELECT tp_require_position($1, $2, $10, $11, 'after'), tp_require_position($1, $2, $12, $13, 'before')
    )
-   SELECT 'page' AS part, r.* FROM checked LEFT JOIN LATERAL page_events($1, $2, $3, $4::int[], $5::int[], $6, $7::text[], $8, $9) r ON true
+   ${page}
    UNION ALL
    SELECT 'earlier', r.* FROM page_events($1, $2, $3, $14::int[], $15::int[], $10, $7::text[], CASE WHEN $10 > 0 THEN 1 ELSE 0 END, true) r
    UNION ALL
-   SELECT 'later', r.* FROM page_events($1, $2, $3, $14::int[], $15::int[], $12, $7::text[], CASE WHEN $12 > 0 THEN 1 ELSE 0 END, false) r`,
+   SELECT 'later', r.* FROM page_events($1, $2, $3, $14::int[], $15::int[], $12, $7::text[], CASE WHEN $12 > 0 THEN 1 ELSE 0 END, false) r`;
+
+const EVENTS = 'page_events($1, $2, $3, $4::int[], $5::int[], $6, $7::text[], $8, $9)';
+
+const PAGE = statement<PageRow>(
+  'timeline_page',
+  pageFrom(`SELECT 'page' AS part, r.* FROM checked LEFT JOIN LATERAL ${EVENTS} r ON true`),
+);
+
+/** Of so many bytes: the first event that is too much comes as what there is more of. */
+const BOUNDED_PAGE = statement<PageRow>(
+  'timeline_bounded_page',
+  pageFrom(`SELECT CASE WHEN b.place = 1 OR b.reach <= $16 THEN 'page' ELSE 'more' END AS part, (b.event).*
+   FROM checked LEFT JOIN LATERAL (
+     SELECT s.event, row_number() OVER by_place AS place, sum(s.bytes) OVER by_place AS reach, s.bytes
+     FROM (
+       SELECT r AS event, r.seq * CASE WHEN $9 THEN -1 ELSE 1 END AS place,
+         coalesce(octet_length(r.content), 0) + coalesce(octet_length(r.data::text), 0) AS bytes
+       FROM ${EVENTS} r) s
+     WINDOW by_place AS (ORDER BY s.place)) b ON b.place <= 2 OR b.reach - b.bytes <= $16`),
 );
 
 /**
@@ -52,7 +72,7 @@ export const readPage = async (
   const ranges = look.ranges
     .map((range) => ({ low: Math.max(range.low, low), high: Math.min(range.high, high) }))
     .filter((range) => range.low <= range.high);
-  const rows = await database.query(PAGE, [
+  const parameters = [
     look.ownerId,
     look.threadId,
     look.viewerId,
@@ -68,9 +88,13 @@ export const readPage = async (
     before?.tag ?? '',
     look.ranges.map((range) => range.low),
     look.ranges.map((range) => Math.min(range.high, look.end.seq)),
-  ]);
+  ];
+  const rows =
+    args.maxBytes === undefined
+      ? await database.query(PAGE, parameters)
+      : await database.query(BOUNDED_PAGE, [...parameters, args.maxBytes]);
   const found = rows.filter((row) => row.part === 'page' && row.id !== null).map(eventFromRow);
-  const more = found.length > limit;
+  const more = found.length > limit || rows.some((row) => row.part === 'more');
   const events = found.slice(0, limit);
   if (backward) events.reverse();
   const earlier = rows.some((row) => row.part === 'earlier');
@@ -128,16 +152,31 @@ const AT = statement<TimelineRow>(
    JOIN timeline_rows r ON r.owner_id = $1 AND r.thread_id = u.thread_id AND r.seq = u.seq`,
 );
 
+const BOUNDED_AT = statement<TimelineRow>(
+  'timeline_bounded_at',
+  `SELECT r.* FROM (
+     SELECT u.*, sum(tp_message_bytes($1, u.thread_id, u.seq)) OVER (ORDER BY u.place) AS reach
+     FROM unnest($2::text[], $3::int[]) WITH ORDINALITY AS u(thread_id, seq, place)) b
+   JOIN timeline_rows r ON r.owner_id = $1 AND r.thread_id = b.thread_id AND r.seq = b.seq
+   WHERE b.place = 1 OR b.reach <= $4`,
+);
+
+/** Null for what is not there; with `maxBytes` also, after the first, for what is more than that together with those before it. */
 export const readEventsAt = async (
   database: Database,
   ownerId: string,
   positions: readonly Position[],
+  maxBytes?: number,
 ): Promise<(TimelineEvent | null)[]> => {
-  const rows = await database.query(AT, [
+  const parameters = [
     ownerId,
     positions.map((position) => position.threadId),
     positions.map((position) => position.seq),
-  ]);
+  ];
+  const rows =
+    maxBytes === undefined
+      ? await database.query(AT, parameters)
+      : await database.query(BOUNDED_AT, [...parameters, maxBytes]);
   const byPosition = new Map(rows.map((row) => [`${row.thread_id} ${row.seq}`, eventFromRow(row)]));
   return positions.map((position) => byPosition.get(`${position.threadId} ${position.seq}`) ?? null);
 };

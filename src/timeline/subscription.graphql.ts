@@ -1,17 +1,20 @@
 import { builder } from '../graphql/builder.ts';
 import { AS } from '../graphql/pageArgs.ts';
-import { TimelineEventInterface } from '../graphql/refs.ts';
+import { EVENT_TYPENAME, TimelineEventInterface, viewedBy } from '../graphql/refs.ts';
 import { badInput } from '../shared/errors.ts';
 import type { TimelineDelivery } from './follow.ts';
 import { TimelineEventTypeEnum } from './timeline.graphql.ts';
-import { eventView } from './views.graphql.ts';
 
 export const DeliveryEndEnum = builder.enumType('DeliveryEnd', {
   description: 'Why a stream ends. More may come.',
   values: {
     THREAD_DELETED: { description: 'The thread was deleted: there is nothing to come back to.' },
     SCRATCHPAD_DELETED: { description: 'The scratchpad was deleted: there is nothing to come back to.' },
+    TAKEN_OVER: { description: 'Another stream has the inbox now: do not come back for it.' },
     CREDENTIAL_ENDED: { description: 'The credential expired or was revoked: come back with a fresh one.' },
+    RUN_CLOSED: {
+      description: 'The run has ended, and its tokens with it: there is nothing to come back to.',
+    },
     SERVER_DRAINING: { description: 'This server stops: come back at once, to another.' },
   } as const,
 });
@@ -27,7 +30,10 @@ const TimelineDeliveryObject = builder.objectRef<TimelineDelivery>('TimelineDeli
       type: TimelineEventInterface,
       nullable: true,
       description: 'The event; null in the first payload and in the last.',
-      resolve: ({ event, viewerId }) => event && eventView(event, viewerId),
+      resolve: (delivery) => {
+        const { event } = delivery;
+        return event && viewedBy(delivery, { __typename: EVENT_TYPENAME[event.type], event });
+      },
     }),
     ended: t.expose('ended', {
       type: DeliveryEndEnum,
@@ -64,7 +70,8 @@ builder.subscriptionField('timeline', (t) =>
     resolve: (delivery, _args, context) => {
       // What hangs on one event is read once for everybody whom it is delivered to in this moment.
       const { event } = delivery;
-      if (event !== null) context.loaders = context.services.loadersOf(event, event.ownerId);
+      if (event !== null)
+        context.loaders = context.services.loadersOf(event, event.ownerId, () => context.actor);
       return delivery;
     },
   }),

@@ -1,18 +1,20 @@
-import { actingParticipant, requireTenant } from '../auth/acting.ts';
-import type { Actor } from '../auth/actor.ts';
+import { actingParticipant, requireReach, requireTenant } from '../auth/acting.ts';
+import type { Actor, RunScope } from '../auth/actor.ts';
+import { runOf } from '../auth/sight.ts';
 import { inputHash, type Json } from '../shared/canonical.ts';
 import { NOWHERE, parseTimelineCursor, readTimelineCursor } from '../shared/cursors.ts';
-import { badInput, DomainError, notFound } from '../shared/errors.ts';
+import { badInput, notFound } from '../shared/errors.ts';
 import { isId, newId } from '../shared/ids.ts';
 import {
   LIMITS,
   requireBytes,
   requireCharacters,
   requireIdempotencyKey,
+  requireIds,
   requireJson,
 } from '../shared/input.ts';
 import type { Lanes } from '../shared/lanes.ts';
-import { type Database, statement } from '../storage/database.ts';
+import { type Database, required, statement } from '../storage/database.ts';
 import {
   eventFromRow,
   type MessageContext,
@@ -21,6 +23,8 @@ import {
   type TimelineEvent,
   type TimelineRow,
 } from './events.ts';
+import { readEventsById } from './reads.ts';
+import { appendSeeing, inReach } from './sources.ts';
 
 /** Who is told after a commit. Never awaited by the writer; losing it costs latency only. */
 export interface Announce {
@@ -30,6 +34,8 @@ export interface Announce {
   /** Something that lists show changed beside the timeline: for everybody, or for one member. */
   changed(ownerId: string, threadId: string, participantId?: string): void;
   deleted(ownerId: string, threadId: string, memberIds: readonly string[]): void;
+  /** These agents or units have something new in their inboxes: what `tp_woken()` said of the transaction. */
+  woken(participantIds: readonly string[]): void;
 }
 
 export interface PostInput {
@@ -43,6 +49,8 @@ export interface PostInput {
   readonly idempotencyKey?: string | null | undefined;
   readonly ifNothingAfter?: string | null | undefined;
   readonly acknowledgeUpTo?: string | null | undefined;
+  /** A delivery in flight in this thread, acknowledged in the same commit. */
+  readonly deliveryId?: string | null | undefined;
 }
 
 export interface MessageContextInput {
@@ -51,41 +59,51 @@ export interface MessageContextInput {
   readonly originatingMessageId?: string | null | undefined;
 }
 
-const APPEND = statement<TimelineRow>(
+const APPEND = statement<TimelineRow & { woken: string[] }>(
   'append_message',
-  `SELECT * FROM append_message($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::text[], $9::text[], $10, $11, $12, $13, $14, $15, $16, $17::text[])`,
+  `SELECT r.*, tp_woken() AS woken FROM append_message($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8::text[], $9::text[], $10, $11, $12, $13, $14, $15, $16, $17::text[], $18, $19) r`,
 );
-const RETRACT = statement<TimelineRow>(
+const RETRACT = statement<TimelineRow & { woken: string[] }>(
   'retract_message',
-  'SELECT * FROM retract_message($1, $2, $3, $4, $5)',
+  'SELECT r.*, tp_woken() AS woken FROM retract_message($1, $2, $3, $4, $5) r',
 );
-const ACKNOWLEDGE = statement('acknowledge', 'SELECT acknowledge($1, $2, $3, $4, $5)');
+const ACKNOWLEDGE = statement<{ woken: string[] }>(
+  'acknowledge',
+  'SELECT tp_woken() AS woken FROM (SELECT acknowledge($1, $2, $3, $4, $5, $6) OFFSET 0) a',
+);
 
 export const createTimeline = ({
   database,
   announce,
   maxAgentHops,
   lanes,
-  visibleEntries,
+  visibleElsewhere,
 }: {
   database: Database;
-  /** Which of these entries of scratchpads a participant may see now. Errors: UNAVAILABLE. */
-  visibleEntries: (ownerId: string, viewerId: string, ids: readonly string[]) => Promise<readonly string[]>;
+  /** Which of these entries of scratchpads, and memories, a participant may see now in this thread; `run` confines it. Errors: UNAVAILABLE. */
+  visibleElsewhere: (
+    ownerId: string,
+    viewerId: string,
+    ids: readonly string[],
+    threadId: string,
+    run: RunScope | null,
+  ) => Promise<readonly string[]>;
   /** Writers of one thread wait for each other here, not on a connection. */
   lanes: Lanes;
   announce: Announce;
   maxAgentHops: number;
 }) => ({
   /**
-   * Appends a message as an active member. One round trip to the database; entries among its sources are looked up
+   * Appends a message as an active member. One round trip to the database; what is no event among its sources is looked up
    * before, and what of them cannot be seen refuses only what was not posted already.
-   * Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED,
+   * Errors: BAD_USER_INPUT, PAYLOAD_TOO_LARGE, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE, IDEMPOTENCY_KEY_REUSED, CONFLICT,
    * STALE_VIEW, INVALID_CURSOR, LOOP_LIMIT, UNAVAILABLE.
    */
   async post(actor: Actor, input: PostInput): Promise<{ event: MessageEvent; viewerId: string }> {
     const tenant = requireTenant(actor);
     const senderId = actingParticipant(tenant, input.as);
     requireThreadId(input.threadId);
+    requireReach(tenant, input.threadId);
     const data = input.data ?? null;
     const content = requireBytes(input.content, 'content', LIMITS.messageContent);
     if (content === '' && data === null)
@@ -100,7 +118,9 @@ export const createTimeline = ({
     const hash =
       key === null ? null : inputHash({ content, data, context: context as Json, mentionIds, sourceIds });
     const id = newId('Event');
-    const entryIds = sourceIds.filter((source) => isId('ScratchpadEntry', source));
+    const elsewhere = sourceIds.filter((source) => !isId('Event', source));
+    const run = runOf(tenant);
+    const sources = run === null ? sourceIds : await inReach(database, tenant.userId, run, sourceIds);
     const append = (seen: readonly string[]) =>
       lanes.run(input.threadId, () =>
         database.query(APPEND, [
@@ -112,7 +132,7 @@ export const createTimeline = ({
           data === null ? null : JSON.stringify(data),
           context === null ? null : JSON.stringify(context),
           mentionIds,
-          sourceIds,
+          sources,
           key,
           hash,
           condition?.seq ?? null,
@@ -121,12 +141,15 @@ export const createTimeline = ({
           upTo?.tag ?? null,
           maxAgentHops,
           seen,
+          run?.runId ?? null,
+          input.deliveryId ?? null,
         ]),
       );
-    const [row] = await (entryIds.length === 0
+    const [row] = await (elsewhere.length === 0
       ? append([])
-      : appendSeeing(append, visibleEntries(tenant.userId, senderId, entryIds)));
+      : appendSeeing(append, visibleElsewhere(tenant.userId, senderId, elsewhere, input.threadId, run)));
     const event = eventFromRow(required(row)) as MessageEvent;
+    announce.woken(required(row).woken);
     // A replay answers with the first message: nothing is new, and its sender may be removed by now.
     if (event.id === id) announce.event(event);
     return { event, viewerId: senderId };
@@ -139,6 +162,8 @@ export const createTimeline = ({
       readonly messageId: string;
       readonly as?: string | null | undefined;
       readonly reason?: string | null | undefined;
+      /** The id of what is appended. */
+      readonly eventId?: string | undefined;
     },
   ): Promise<{ event: RetractionEvent; viewerId: string }> {
     const tenant = requireTenant(actor);
@@ -146,63 +171,61 @@ export const createTimeline = ({
     const reason = input.reason ?? null;
     if (reason !== null) requireBytes(reason, 'reason', LIMITS.reason);
     if (!isId('Event', input.messageId)) throw notFound('Message');
+    const run = runOf(tenant);
+    if (run !== null) {
+      const [message] = await readEventsById(database, tenant.userId, [input.messageId]);
+      if (message?.threadId !== run.conversationThreadId) throw notFound('Message');
+    }
     const [row] = await database.query(RETRACT, [
       tenant.userId,
       input.messageId,
       actorId,
-      newId('Event'),
+      input.eventId ?? newId('Event'),
       reason,
     ]);
     const event = eventFromRow(required(row)) as RetractionEvent;
     announce.event(event);
+    announce.woken(required(row).woken);
     return { event, viewerId: actorId };
   },
 
-  /** Moves one's read position forward; an earlier one does nothing. Errors: NOT_FOUND, INVALID_CURSOR. */
+  /**
+   * Moves one's read position forward; an earlier one does nothing. A delivery in flight ends with it: all of it without `upTo`.
+   * Errors: NOT_FOUND, INVALID_CURSOR, CONFLICT (not in flight any more), BAD_USER_INPUT (neither is given).
+   */
   async acknowledge(
     actor: Actor,
-    input: { readonly threadId: string; readonly as?: string | null | undefined; readonly upTo: string },
+    input: {
+      readonly threadId: string;
+      readonly as?: string | null | undefined;
+      readonly upTo?: string | null | undefined;
+      readonly deliveryId?: string | null | undefined;
+    },
   ): Promise<{ viewerId: string }> {
     const tenant = requireTenant(actor);
     const participantId = actingParticipant(tenant, input.as);
     requireThreadId(input.threadId);
-    const { seq, tag } = parseTimelineCursor(input.upTo, input.threadId, 'upTo');
-    await lanes.run(input.threadId, () =>
-      database.query(ACKNOWLEDGE, [tenant.userId, input.threadId, participantId, seq, tag]),
+    requireReach(tenant, input.threadId);
+    const upTo = input.upTo ?? null;
+    const deliveryId = input.deliveryId ?? null;
+    if (upTo === null && deliveryId === null)
+      throw badInput('Say up to where: upTo, deliveryId, or both.', { field: 'upTo' });
+    const position = upTo === null ? null : parseTimelineCursor(upTo, input.threadId, 'upTo');
+    const [row] = await lanes.run(input.threadId, () =>
+      database.query(ACKNOWLEDGE, [
+        tenant.userId,
+        input.threadId,
+        participantId,
+        position?.seq ?? null,
+        position?.tag ?? null,
+        deliveryId,
+      ]),
     );
+    announce.woken(required(row).woken);
     announce.changed(tenant.userId, input.threadId, participantId);
     return { viewerId: participantId };
   },
 });
-
-/**
- * A source that is neither an event nor `seen` refuses the append, unless it is a replay: so where it could not be told
- * which are seen, what was posted before is answered, and all else fails as the look did.
- */
-const appendSeeing = async <T>(
-  append: (seen: readonly string[]) => Promise<T>,
-  looking: Promise<readonly string[]>,
-): Promise<T> => {
-  let seen: readonly string[] = [];
-  let failure: unknown = null;
-  try {
-    seen = await looking;
-  } catch (error) {
-    failure = error;
-  }
-  try {
-    return await append(seen);
-  } catch (error) {
-    const isUnseen =
-      error instanceof DomainError && error.code === 'NOT_FOUND' && error.facts.field === 'sourceIds';
-    throw isUnseen && failure !== null ? failure : error;
-  }
-};
-
-const required = <T>(row: T | undefined): T => {
-  if (row === undefined) throw new Error('The database answered no row.');
-  return row;
-};
 
 /** What cannot be a thread's id answers as a thread that never existed. */
 export const requireThreadId = (threadId: string): void => {
@@ -217,13 +240,6 @@ const conditionAt = (threadId: string, cursor: string | null | undefined) => {
   if (cursor === null || cursor === undefined) return null;
   const position = readTimelineCursor(cursor);
   return position?.threadId === threadId ? position : NOWHERE;
-};
-
-const requireIds = (ids: readonly string[] | null | undefined, field: string, limit: number): string[] => {
-  const distinct = [...new Set(ids ?? [])];
-  if (distinct.length > limit) throw badInput(`${field} names more than ${limit}.`, { field, limit });
-  for (const id of distinct) requireCharacters(id, field, 128);
-  return distinct;
 };
 
 /** A hint: stored and never branched on, unknown kinds kept. */

@@ -37,6 +37,7 @@ const schema = createSchema();
 const REACH: Readonly<Record<string, (field: string) => string>> = {
   Thread: (field) => `thread(id: $reach) { ${field} }`,
   Scratchpad: (field) => `thread(id: $reach) { scratchpad { ${field} } }`,
+  Participant: (field) => `thread(id: $reach) { participants { participant { ${field} } } }`,
   Timeline: (field) => `thread(id: $reach) { timeline { ${field} } }`,
 };
 
@@ -96,6 +97,7 @@ const SCENES = [
   'a thread that whom one looks as is no member of',
   'what was said while one was removed',
   'what only others of one’s tenant hold',
+  'what a run does not reach',
   'everything, for the administrator',
 ] as const;
 
@@ -110,6 +112,8 @@ const scenes = (): Record<(typeof SCENES)[number], Scene> => {
     'Engagement',
     'Scratchpad',
     'ScratchpadEntry',
+    'MemoryEntry',
+    'Run',
     'Position',
     'PadPosition',
     'EntryPosition',
@@ -159,6 +163,7 @@ const scenes = (): Record<(typeof SCENES)[number], Scene> => {
       caller: bearerOf('rex', rex.token),
       self: rex.id,
       hidden: {
+        Run: [own.runId],
         Event: beyond.map(({ id }) => id),
         Position: beyond.map(cursorOf),
         ScratchpadEntry: [own.lateNote.id],
@@ -171,8 +176,22 @@ const scenes = (): Record<(typeof SCENES)[number], Scene> => {
     'what only others of one’s tenant hold': {
       caller: bearerOf('lil', lil.token),
       self: lil.id,
-      hidden: { Credential: [ada.credentialId, own.owner.credentialId], Participant: [nora.id] },
+      hidden: {
+        Credential: [ada.credentialId, own.owner.credentialId],
+        Participant: [nora.id],
+        Run: [own.runId],
+      },
       secrets: ['ourmark-nora'],
+    },
+    'what a run does not reach': {
+      caller: bearerOf('run', own.runToken),
+      hidden: {
+        Thread: [own.laterThreadId],
+        Credential: [ada.credentialId, scout.credentialId, own.owner.credentialId],
+        Participant: [nora.id],
+        MemoryEntry: [own.known.id],
+      },
+      secrets: ['ourmark-nora', own.laterThreadId],
     },
     'everything, for the administrator': {
       caller: bearerOf('admin', ADMIN_TOKEN),
@@ -220,7 +239,7 @@ const listWith = ({ self }: Scene, { name }: Leaf, value: string): string[] =>
 /** What a new object has of its own. */
 const alike = ({ status, text }: Reply): string =>
   `${status} ${text}`
-    .replace(/\b(event|thread|part|cred|eng|sp|user)_[0-9a-z]{26}/g, '<$1>')
+    .replace(/\b(event|thread|part|cred|eng|sp|user|mem|run)_[0-9a-z]{26}/g, '<$1>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/"(\w*[cC]ursor|after|end)":"[\w-]+"/g, '"$1":"<cursor>"')
     .replace(/"tp_\w+_[\w-]+"/g, '"<secret>"')
@@ -302,6 +321,8 @@ describe('a node', () => {
     Engagement: world.engagementId,
     Scratchpad: world.scratchpadId,
     ScratchpadEntry: world.note.id,
+    MemoryEntry: world.known.id,
+    Run: world.runId,
     Message: world.reply.id,
     ParticipantStateChanged: world.removal.id,
     Retraction: world.retraction.id,
@@ -309,9 +330,9 @@ describe('a node', () => {
   });
   /** What each does not see; the user itself sees all. */
   const hiddenFrom: Readonly<Record<string, (type: string) => boolean>> = {
-    ada: () => false,
-    scout: (type) => type === 'Credential',
-    rex: (type) => type === 'Credential' || type === 'Retraction',
+    ada: (type) => type === 'MemoryEntry',
+    scout: (type) => type === 'Credential' || type === 'Run',
+    rex: (type) => ['Credential', 'Retraction', 'MemoryEntry', 'Run'].includes(type),
     nora: (type) => type !== 'User',
     stranger: () => true,
     'the stranger’s user': () => true,

@@ -93,7 +93,9 @@ describe.each(Object.entries(engines))('on %s', (_name, open) => {
     const changed = await withMigrations(join(folder.path, 'changed'), {
       '29990101000000_functions': 'SELECT 1;',
     });
-    await expect(migrate(database, changed)).rejects.toThrow('was changed after it was applied');
+    await expect(migrate(database, changed)).rejects.toThrow(
+      /^Migration 29990101000000_functions was changed after it was applied .* begin with an empty one\.$/,
+    );
   });
 
   test('a migration that fails is reported by name, and again at the next start', async () => {

@@ -189,6 +189,32 @@ test('a head that is lower than the pad’s positions also under the lock shows 
   expect(markOf(await read(mark))).not.toBe(mark);
 });
 
+test('a change of membership below the pad’s positions is a place in the list, also for single entries', async () => {
+  const { plane } = world;
+  const pad = newPad();
+  await append(plane, pad, 9, 'a', 'b');
+  await plane.raise(pad, 3, () => true);
+  await append(plane, pad, 3, 'gap');
+  await plane.raise(pad, 5, () => true);
+  await append(plane, pad, 5, 'c');
+  const windows = [
+    { from: 1, until: 3 },
+    { from: 5, until: null },
+  ];
+  const page = { windows, after: null, before: null, limit: 9, isBackward: false };
+  const seqs = [1, 2, 3, 4];
+  const [state] = await plane.read([
+    { pad, grant: grantAt(20), wants: { pages: [page], seqs, seqWindows: windows } },
+  ]);
+  if (state?.kind !== 'STATE') throw new Error('No state.');
+  const shown = [state.pages[0]?.entries, state.entries].map((those) => those?.map(({ content }) => content));
+  expect(shown).toEqual([
+    ['a', 'b', 'c'],
+    ['a', 'b', 'c'],
+  ]);
+  expect(state.over).toBe(9);
+});
+
 test.each([true, false])(
   'where a removal was not noted in time, its reader’s last position holds (raised late: %s)',
   async (isRaised) => {

@@ -1,6 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { legacyKeys } from '../../src/scratchpads/keys.ts';
-import { grantAt, keysOf, look, newPad, type PadWorld, settled, startPadWorld } from '../support/pads.ts';
+import {
+  append,
+  contentsOf,
+  grantAt,
+  keysOf,
+  look,
+  newAuthor,
+  newPad,
+  type PadWorld,
+  setContent,
+  settled,
+  startPadWorld,
+} from '../support/pads.ts';
 
 let world: PadWorld;
 beforeAll(async () => {
@@ -23,4 +35,18 @@ test('what an import that was cut off at its very end left expires from the next
   expect(await plane.read([{ pad: later, grant: grantAt(1), wants: {} }])).toMatchObject([
     { kind: 'STATE', expiresAt: expect.any(Number) },
   ]);
+});
+
+test('a state that lost only its epoch is begun anew, and nothing that is written then is lost', async () => {
+  const { plane, redis } = world;
+  const pad = newPad();
+  await append(plane, pad, 1, 'one', 'two');
+  await settled(1, (grant) => plane.clear(pad, grant, newAuthor(), 'ENTRIES'));
+  await setContent(plane, pad, 1, 'text');
+  await redis.commands.hdel(keysOf(pad).meta, 'epoch');
+  const { position } = await append(plane, pad, 1, 'three');
+  expect(position).toMatchObject({ rev: 1, seq: 1 });
+  const state = await look(plane, pad);
+  expect(contentsOf(state)).toEqual(['three']);
+  expect(state.content).toBeNull();
 });

@@ -379,3 +379,31 @@ test('a server that has forgotten the scripts is told them again', async () => {
   const reads = [pad, pad, newPad()].map((one) => ({ pad: one, grant: grantAt(1), wants: {} }));
   expect(await plane.read(reads)).toMatchObject([{ count: 2 }, { count: 2 }, { count: 0 }]);
 });
+
+test('a body of any length stands whole, also in the place of a longer one, in no more than its own room', async () => {
+  const { plane, redis } = world;
+  const pad = newPad();
+  const texts = [
+    8,
+    16_000,
+    16_382,
+    16_383,
+    16_384,
+    100_000,
+    PAD_LIMITS.content,
+    40_000,
+    10,
+    PAD_LIMITS.content,
+  ].map((length) => 'x'.repeat(length));
+  texts.push('"'.repeat(200_000), 'é\n\u2028'.repeat(30_000), '');
+  for (const [index, text] of texts.entries()) {
+    const { content } = await setContent(plane, pad, 1, text);
+    expect(content).toMatchObject({ text, version: index + 1 });
+    expect((await look(plane, pad)).content).toEqual(content);
+    const { content: key } = keysOf(pad);
+    const stored = await redis.commands.strlen(key);
+    expect(stored).toBe(Buffer.byteLength((await redis.commands.get(key)) ?? ''));
+    const room = Number(await redis.commands.call('MEMORY', 'USAGE', key));
+    if (stored > 65_536) expect(room).toBeLessThan(1.3 * stored);
+  }
+});

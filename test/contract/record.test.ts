@@ -222,7 +222,7 @@ describe('a row does not point into another tenant', () => {
         [ours.userId, theirs.threadId, newId('Event')],
       ],
     ] as const)
-      await refused(text, values).toThrow(/foreign key|violates|append-only|does not follow/);
+      await refused(text, values).toThrow(/foreign key|violates|append-only|does not (follow|change)/);
     expect(await rowsOf(services, null)).toEqual(before);
   });
 });
@@ -239,14 +239,18 @@ describe('what is deleted is gone', () => {
     const [world, other] = [await createWorld(services, 'typed'), await createWorld(services, 'untouched')];
     const theirs = await rowsOf(services, other.userId);
     await sql('DELETE FROM threads WHERE id = $1', [world.threadId]);
+    // Inboxes are told of a thread that is gone, memory and runs keep what they were stamped with.
+    const stamped = ['audit_log', 'events', 'inbox_controls', 'memory_scopes', 'memory_entries', 'runs'];
     for (const [table, rows] of Object.entries(await rowsOf(services, world.userId)))
-      if (table !== 'audit_log' && table !== 'events')
+      if (!stamped.includes(table))
         expect([table, rows.filter((row) => row.includes(world.threadId))]).toEqual([table, []]);
     // What else names it is a value, not a reference.
     const { rows } = await sql('SELECT count(*)::int AS count FROM events WHERE thread_id = $1', [
       world.threadId,
     ]);
     expect(rows).toEqual([{ count: 0 }]);
+    const runs = await sql('SELECT status, conversation_thread_id FROM runs WHERE id = $1', [world.runId]);
+    expect(runs.rows).toEqual([{ status: 'CANCELLED', conversation_thread_id: null }]);
     // The other one goes on, its link to what is gone shows nothing.
     const { event } = await services.timeline.post(world.owner, {
       threadId: world.laterThreadId,
@@ -414,6 +418,32 @@ describe('a large thread', () => {
   });
 });
 
+describe('a deleted user', () => {
+  test('has its runs emptied a bounded number at a time, those of a run before it', async () => {
+    const { userId, people } = await createWorld(services, 'many-runs');
+    const worker = people.nora.id;
+    const ids = Array.from({ length: 6 }, () => newId('Run')).sort();
+    for (const id of ids)
+      await sql(
+        `INSERT INTO runs (id, owner_id, participant_id, parent_run_id, root_run_id, access, max_tool_calls)
+         VALUES ($1, $2, $3, nullif($4, $1), $4, 'WRITE', 1)`,
+        [id, userId, worker, ids[0]],
+      );
+    const count = async (): Promise<number> =>
+      (await sql('SELECT FROM runs WHERE owner_id = $1', [userId])).rowCount ?? 0;
+    // No worker of a process has heard of it: each step is seen.
+    const left = [await count()];
+    await sql('UPDATE users SET deleted_at = now() WHERE id = $1', [userId]);
+    while ((await sql('SELECT FROM users WHERE id = $1', [userId])).rowCount === 1) {
+      await sql('SELECT empty_deleted(2)');
+      left.push(await count());
+    }
+    // And the one that is there in every world.
+    expect(left[0]).toBe(ids.length + 1);
+    for (const [index, now] of left.entries()) expect((left[index - 1] ?? now) - now).toBeLessThanOrEqual(2);
+  });
+});
+
 describe('a credential that is ended by hand', () => {
   test.for([
     ['revoked', `UPDATE credentials SET revoked_at = now() WHERE id = $1`],
@@ -470,10 +500,14 @@ describe('the audit log', () => {
     await expectAdded(`credential.created ${token.credential.id}`);
     await services.credentials.revoke(owner, { credentialId: key.credential.id });
     await expectAdded(`credential.revoked ${key.credential.id}`);
+    const runTokens = await sql("SELECT id FROM credentials WHERE owner_id = $1 AND kind = 'RUN_TOKEN'", [
+      userId,
+    ]);
     await services.credentials.revokeParticipantCredentials(owner, { participantId: people.ada.id });
     await expectAdded(
       `credential.revoked ${token.credential.id}`,
       `credential.revoked ${people.ada.credentialId}`,
+      ...runTokens.rows.map(({ id }) => `credential.revoked ${id}`),
     );
     const made = await services.participants.create(owner, { kind: 'AGENT', handle: 'made' });
     await expectAdded(`participant.created ${made.id}`);

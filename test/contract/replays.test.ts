@@ -36,6 +36,7 @@ const announce: Announce = {
   moved: () => undefined,
   changed: () => undefined,
   deleted: () => undefined,
+  woken: () => undefined,
 };
 
 describe('a first result', () => {
@@ -103,7 +104,7 @@ describe('a first result', () => {
       announce,
       maxAgentHops: 0,
       lanes: createLanes({ width: 1, patienceMs: 1_000 }),
-      visibleEntries: () => Promise.resolve([]),
+      visibleElsewhere: () => Promise.resolve([]),
     });
     announced.length = 0;
     const { ada, scout } = world.people;

@@ -85,6 +85,29 @@ const makePlace = async (): Promise<Place> => {
 const FOLLOW =
   'subscription ($threadId: ID!) { timeline(threadId: $threadId) { cursor event { seq } ended } }';
 
+/** What `scout` takes for an example that finishes it, in a thread in which nothing is in hand yet. */
+const deliveryFor = async (text: string, { tenant }: Place): Promise<Record<string, string>> => {
+  if (!text.includes('$deliveryId')) return {};
+  const [ada, scout, nora] = [idOf(tenant, 'ada'), idOf(tenant, 'scout'), idOf(tenant, 'nora')];
+  const { openThread } = await ask<{ openThread: { thread: { id: string } } }>(
+    tenant.apiKey,
+    'mutation ($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }',
+    { ids: [ada, scout, nora] },
+  );
+  const threadId = openThread.thread.id;
+  const { takePending } = await ask<{ takePending: { deliveries: { deliveryId: string | null }[] } }>(
+    tenant.apiKey,
+    `mutation ($id: ID!, $ada: ID!, $scout: ID!) {
+      postMessage(input: { threadId: $id, as: $ada, content: "And?" }) { cursor }
+      takePending(input: { as: $scout, threadId: $id }) { deliveries { deliveryId } }
+    }`,
+    { id: threadId, ada, scout },
+  );
+  const deliveryId = takePending.deliveries.find((one) => one.deliveryId !== null)?.deliveryId;
+  if (!deliveryId) throw new Error('Nothing was taken.');
+  return { threadId, deliveryId };
+};
+
 /** A value for each variable that an example declares, by its name. */
 const variablesFor = async (text: string, place: Place) => {
   const { tenant, threadId, newThreadId, scratchpadId, messageId } = place;
@@ -107,6 +130,7 @@ const variablesFor = async (text: string, place: Place) => {
     after: null,
     followQuery: FOLLOW,
     followVariables: { threadId },
+    ...(await deliveryFor(text, place)),
   };
   const [operation] = parse(text).definitions;
   if (operation?.kind !== Kind.OPERATION_DEFINITION) throw new Error('An example is one operation.');
@@ -172,10 +196,19 @@ describe.each(FILES.map((file) => ({ file })))('$file', ({ file }) => {
 });
 
 /** Runs what a reader would paste, against this server. */
-const runBlock = async ({ language, text }: Block, { tenant, threadId }: Place): Promise<void> => {
+const runBlock = async (
+  { language, text }: Block,
+  { tenant, threadId, scratchpadId }: Place,
+): Promise<void> => {
   const here = new URL(server.url).host;
   const pasted = text.replaceAll('127.0.0.1:4000', here);
-  const env = { ...process.env, KEY: tenant.apiKey, THREAD: threadId };
+  const env = {
+    ...process.env,
+    URL: new URL(server.url).origin,
+    KEY: tenant.apiKey,
+    THREAD: threadId,
+    PAD: scratchpadId,
+  };
   const child =
     language === 'sh'
       ? spawn('sh', ['-c', pasted], { env, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -193,6 +226,7 @@ const runBlock = async ({ language, text }: Block, { tenant, threadId }: Place):
     if (language === 'sh') {
       const answer: unknown = JSON.parse(await nextLine());
       expect(answer).not.toHaveProperty('errors');
+      expect(answer).not.toHaveProperty('detail');
       expect(answer).not.toHaveProperty('status', 'not ready');
       return;
     }
@@ -213,8 +247,16 @@ const NAMED: Readonly<Record<keyof typeof LIMITS, string>> = {
   messageContent: 'message `content`',
   messageData: 'message `data`',
   messageContext: 'message `context`',
+  memoryPayload: '`payload` of a memory',
+  signalText: '`text` of a signal',
+  signalData: '`data` of a signal',
+  query: '`query` of a search',
+  match: '`match` of `recall`',
   metaData: '`metaData`',
   tools: '`tools`',
+  runData: '`input`, `result` of a run, each',
+  runError: '`error` of a run',
+  maxToolCalls: '`maxToolCalls` of a run',
   reason: '`reason` of a retraction',
   ticketOperation: '`query`, `variables`, `operationName` of a ticket, each',
   handle: '`handle`',

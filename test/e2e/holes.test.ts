@@ -109,16 +109,20 @@ const holdStatement = (index: number) => {
   const held = deferred();
   const released = deferred();
   let count = 0;
-  proxied.proxy.before = (statement) => {
-    const isHeld = !isUpkeep(statement) && ++count === index;
-    if (isHeld) held.resolve();
+  let statement = '';
+  proxied.proxy.before = (next) => {
+    const isHeld = !isUpkeep(next) && ++count === index;
+    if (isHeld) {
+      statement = next;
+      held.resolve();
+    }
     return isHeld ? released.promise : undefined;
   };
   const release = (): void => {
     proxied.proxy.before = null;
     released.resolve();
   };
-  return { held: held.promise, release };
+  return { held: held.promise, release, statement: () => statement };
 };
 
 /** p1 goes, and others talk, take back and change behind its back; or it comes back to all that. */
@@ -154,15 +158,20 @@ describe.each(Object.keys(OPERATIONS))('the answer of %s is that of one moment',
         break;
       }
       held++;
-      await interfere();
+      const first = await Promise.race([
+        interfere().then(() => 'all that went on'),
+        answer.then(() => 'the answer'),
+      ]);
       hold.release();
+      expect(first, `held before statement ${index}, ${hold.statement()}`).toBe('all that went on');
       const between = await answer;
       const after = await read();
       expect(after).not.toEqual(before);
       const isOneMoment = [before, after].some(
         (moment) => JSON.stringify(moment) === JSON.stringify(between),
       );
-      if (!isOneMoment) expect(between, `held before statement ${index}`).toEqual(before);
+      if (!isOneMoment)
+        expect(between, `held before statement ${index}, ${hold.statement()}`).toEqual(before);
     }
     expect(held).toBeGreaterThanOrEqual(2);
   });

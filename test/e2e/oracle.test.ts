@@ -11,6 +11,10 @@ import { startTcpProxy } from '../support/tcpProxy.ts';
 /** Pairs of event and viewer to be compared, for each surface. */
 const WANTED = Number(process.env.ORACLE_PAIRS ?? 20_000);
 const SEED = Number(process.env.ORACLE_SEED ?? randomInt(2 ** 31));
+/** What an earlier run had compared when it was stopped, as it told it: this one goes on from there, with a seed of its own. */
+const BEFORE = JSON.parse(process.env.ORACLE_BEFORE ?? '{}') as Readonly<Record<string, number>>;
+/** How often a long run says how far it has got. */
+const TELL_EVERY_MS = 60_000;
 const ROOMY = { MAX_SUBSCRIPTIONS_PER_SOCKET: '10000', MAX_SOCKETS_PER_CREDENTIAL: '10000' };
 
 describe.each([
@@ -41,9 +45,10 @@ describe.each([
       if (round % 7 === 0) proxy.cut(() => turn++ % 3 === 0);
     };
 
-    const pairs: Pairs = new Map();
+    const pairs: Pairs = new Map(Object.entries(BEFORE));
     process.stdout.write(`ORACLE_SEED=${SEED} ORACLE_PAIRS=${wanted}\n`);
     let round = 0;
+    let told = Date.now();
     const isEnough = () => pairs.size > 0 && Math.min(...pairs.values()) >= wanted;
     await fc.assert(
       // Two at a time, of two tenants: neither ever waits for the other, and the machine for none.
@@ -51,6 +56,9 @@ describe.each([
         if (isEnough()) return;
         const options = { server: next, place, disturb, pairs, wanted };
         await Promise.all(both.map((commands) => checkHistory(commands, { ...options, round: round++ })));
+        if (Date.now() < told + TELL_EVERY_MS) return;
+        told = Date.now();
+        process.stdout.write(`${JSON.stringify(Object.fromEntries(pairs))}\n`);
       }),
       { seed: SEED, numRuns: Math.ceil(wanted / 20) + 5, endOnFailure: process.env.ORACLE_SHRINK !== 'true' },
     );

@@ -12,8 +12,8 @@ import { play } from '../../scripts/replay/play.ts';
 import { startOf } from '../../scripts/replay/start.ts';
 import { readView } from '../../scripts/replay/view.ts';
 import { createTenant, startApp } from '../support/app.ts';
-import { startCuttingProxy } from '../support/cuttingProxy.ts';
 import { createRandom } from '../support/random.ts';
+import { startTcpProxy } from '../support/tcpProxy.ts';
 
 /** What stands in a thread after the operations: the rule of visibility applied to the file itself. */
 interface Expected {
@@ -71,7 +71,10 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
     recording.participants.map(({ handle }) => [handle, seenBy(handle, record)] as const),
   );
   await using server = await startApp();
-  await using proxy = await startCuttingProxy({ port: Number(new URL(server.url).port) });
+  await using proxy = await startTcpProxy(() => ({
+    host: '127.0.0.1',
+    port: Number(new URL(server.url).port),
+  }));
   const { apiKey } = await createTenant(server, {});
   const api = createApi(server.url);
   const opened = await openThread({ api, apiKey, participants: recording.participants, prefix: '' });
@@ -113,7 +116,8 @@ const replayWithFollowers = async (file: string, cutEvery: number) => {
       onDone: (done) => {
         if (done % cutEvery !== 0) return;
         cuts += 1;
-        proxy.cut((count) => Math.floor(random() * count));
+        const chosen = random();
+        proxy.cut((index, count) => index === Math.floor(chosen * count));
       },
     });
     for (const [handle, one] of following) await one.received(expected.get(handle)?.length ?? 0);

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Proxied, startBehindProxy } from '../support/behindProxy.ts';
 import { createPadWorld, type PadWorld } from '../support/padApi.ts';
+import { monitorRedis } from '../support/redisMonitor.ts';
 
 let proxied: Proxied;
 let world: PadWorld;
@@ -15,14 +16,13 @@ let heardFence: (() => void) | undefined;
 beforeAll(async () => {
   proxied = await startBehindProxy();
   world = await createPadWorld(proxied.server);
-  redis = new Redis(inject('redisUrl').replace('unix://', ''));
-  const monitor = await redis.monitor();
-  monitor.on('monitor', (_time: string, args: string[], source: string) => {
+  const path = inject('redisUrl').replace('unix://', '');
+  redis = new Redis(path);
+  disconnect = await monitorRedis(path, (args, source) => {
     if (source === 'lua') return;
     if (args[1] === `fence:${fence}`) heardFence?.();
     if (args.some((arg) => arg.includes(world.tenant.userId))) commands.push(args[0]?.toLowerCase() ?? '');
   });
-  disconnect = () => monitor.disconnect();
 });
 let disconnect = (): void => {};
 afterAll(async () => {
@@ -211,4 +211,93 @@ describe('messages that derive from entries', () => {
       expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(3);
     }
   });
+});
+
+describe('a run on it', () => {
+  const DELEGATE =
+    'mutation ($input: DelegateRunInput!) { delegateRun(input: $input) { token run { id status conversationThreadId } } }';
+  const CLAIM = 'mutation ($id: ID!) { claimRun(input: { runId: $id }) { token run { id status } } }';
+  const UPDATE =
+    'mutation ($id: ID!, $status: RunStatus!) { updateRun(input: { runId: $id, status: $status }) { run { id status } } }';
+  const EXECUTE = 'mutation ($input: ExecuteToolInput!) { executeTool(input: $input) { output isError } }';
+  interface Delegated {
+    readonly token: string;
+    readonly run: { readonly id: string };
+  }
+  const delegate = async (): Promise<Delegated> => {
+    const input = { participantId: world.id('ben'), scratchpadId: world.scratchpadId };
+    return (await world.must<{ delegateRun: Delegated }>(world.token('ada'), DELEGATE, { input }))
+      .delegateRun;
+  };
+  const claim = async ({ run: { id } }: Delegated): Promise<Delegated> =>
+    (await world.must<{ claimRun: Delegated }>(world.token('ben'), CLAIM, { id })).claimRun;
+
+  test('is delegated, claimed and moved on with one statement that writes', async () => {
+    let delegated = await delegate();
+    await claim(delegated);
+    const statements = await proxied.during(async () => {
+      delegated = await delegate();
+    });
+    expect(statements, statements.join('\n')).toHaveLength(2);
+    expect(statements.at(-1)).toBe('delegate_run');
+    expect(await proxied.during(() => claim(delegated))).toEqual(['claim_run']);
+    for (const status of ['INPUT_REQUIRED', 'IN_PROGRESS', 'COMPLETED']) {
+      const update = () => world.must(world.token('ben'), UPDATE, { id: delegated.run.id, status });
+      expect(await proxied.during(update)).toEqual(['update_run']);
+    }
+  });
+
+  test.each([
+    ['its worker', 'ben'],
+    ['its delegator', 'ada'],
+  ] as const)('is listed for %s in as few statements as many are', async (_, who) => {
+    const PAGE = `query ($first: Int) { runs(first: $first) { nodes { id status participant { handle } delegator { handle }
+      parentRun { id } scratchpad { id } conversationThread { id } } pageInfo { hasNextPage } } }`;
+    for (let run = 0; run < 4; run += 1) await delegate();
+    const page = (first: number) => proxied.during(() => world.must(world.token(who), PAGE, { first }));
+    await page(4);
+    const [one, many] = [await page(1), await page(4)];
+    expect(many, many.join('\n')).toEqual(one);
+    expect(one.length, one.join('\n')).toBeLessThanOrEqual(5);
+  });
+
+  test.each<[string, object, string[], string[]]>([
+    [
+      'append_scratchpad',
+      { note: 'Seen.' },
+      ['scratchpads_by_id', 'scratchpad_grant'],
+      ['scratchpads_of_threads', 'scratchpad_grant'],
+    ],
+    ['store', { memory: { text: 'Hello' } }, ['store_memory'], ['store_memory']],
+  ])(
+    'is counted and told with one statement each around what %s does',
+    async (name, given, own, ofThread) => {
+      const { token } = await claim(await delegate());
+      const call = (credential: string, more: object) => () =>
+        world.must(credential, EXECUTE, { input: { name, arguments: given, ...more } });
+      const inside = call(token, {});
+      await inside();
+      // What is the worker's alone is shown only where it is alone.
+      const looked = name === 'store' ? ['private_conversation'] : [];
+      expect(await proxied.during(inside)).toEqual([
+        'begin_tool_call',
+        ...own,
+        ...looked,
+        'finish_tool_call',
+      ]);
+      const outside = call(world.token('ben'), { threadId: world.threadId });
+      await outside();
+      expect(await proxied.during(outside)).toEqual(['begin_tool_call', ...ofThread]);
+      const named = call(world.token('ben'), { threadId: world.threadId, toolCallId: `${name} once` });
+      // What comes from a scratchpad is not told in its thread: whether another attempt was first is asked then.
+      const again = name === 'append_scratchpad' ? ['begin_tool_call'] : [];
+      expect(await proxied.during(named)).toEqual([
+        'begin_tool_call',
+        ...ofThread,
+        'finish_tool_call',
+        ...again,
+      ]);
+      expect(await proxied.during(named)).toEqual(['begin_tool_call']);
+    },
+  );
 });

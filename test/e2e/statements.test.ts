@@ -92,6 +92,110 @@ describe('an append', () => {
   });
 });
 
+describe('memory and search', () => {
+  const STORE =
+    'mutation ($id: ID!) { storeMemory(input: { threadId: $id, payload: { text: "Hello" } }) { entry { id threadOnly } } }';
+  const RECALL =
+    'query ($id: ID!, $words: String, $match: JSON) { recall(threadId: $id, query: $words, match: $match) { nodes { id payload } pageInfo { hasNextPage hasPreviousPage } } }';
+  const SEARCH =
+    'query ($id: ID) { searchMessages(query: "hello", threadId: $id, first: 20) { nodes { id content } pageInfo { hasNextPage } } }';
+  const SIGNAL = 'mutation ($id: ID!) { signal(input: { threadId: $id, kind: "typing" }) { delivered } }';
+
+  test.each<[string, string, object, string[]]>([
+    ['storing', STORE, {}, ['store_memory']],
+    ['recalling the newest', RECALL, {}, ['recall_memory']],
+    ['recalling by words', RECALL, { words: 'hello' }, ['recall_memory']],
+    ['recalling by value', RECALL, { match: { text: 'Hello' } }, ['recall_memory']],
+    ['searching one thread', SEARCH, {}, ['search_messages', 'looks']],
+    ['searching all threads', SEARCH, { id: null }, ['search_messages', 'looks']],
+    ['a signal', SIGNAL, {}, ['looks']],
+  ])('%s is as few statements', async (_, document, variables, expected) => {
+    const { server, during } = proxied;
+    const run = () => must(server.graphql(tokenOf('talker'), document, { id: threadId, ...variables }));
+    await run();
+    expect(await during(run)).toEqual(expected);
+  });
+});
+
+test('a page of scratchpads is one statement and one for all looks, from either end', async () => {
+  const { server, during } = proxied;
+  const PADS =
+    'query ($first: Int, $last: Int) { scratchpads(first: $first, last: $last) { nodes { id metaData } pageInfo { hasNextPage } } }';
+  await must(
+    server.graphql(
+      tenant.apiKey,
+      'mutation ($id: ID!) { createScratchpad(input: { threadId: $id }) { scratchpad { id } } }',
+      { id: threadId },
+    ),
+  );
+  for (const [range, order] of [
+    [{ first: 5 }, 'asc'],
+    [{ last: 5 }, 'desc'],
+  ] as const)
+    for (const [token, whose] of [
+      [tokenOf('steady'), 'viewer'],
+      [tenant.apiKey, 'owner'],
+    ] as const) {
+      const run = () => must(server.graphql(token, PADS, range));
+      await run();
+      expect(await during(run)).toEqual([`scratchpads_of_${whose}_${order}`, 'looks']);
+    }
+});
+
+describe('an inbox', () => {
+  const TAKE = /* GraphQL */ `mutation {
+    takePending(input: { max: 5, batch: 3 }) { deliveries { deliveryId cursor pendingCount events { id ... on Message { content } } } }
+  }`;
+  interface Taken {
+    readonly takePending: { readonly deliveries: readonly { readonly deliveryId: string | null }[] };
+  }
+
+  test('hands out, keeps and takes back with one statement each, however much waits', async () => {
+    const { server, during } = proxied;
+    const token = tokenOf('often');
+    const take = async (): Promise<string> => {
+      const { takePending } = await must(server.graphql<Taken>(token, TAKE));
+      return takePending.deliveries.find(({ deliveryId }) => deliveryId !== null)?.deliveryId ?? '';
+    };
+    const acknowledge = (deliveryId: string) =>
+      must(
+        server.graphql(
+          token,
+          'mutation($id: ID!, $deliveryId: ID!) { acknowledge(input: { threadId: $id, deliveryId: $deliveryId }) { pendingCount } }',
+          { id: threadId, deliveryId },
+        ),
+      );
+    const answer = (deliveryId: string) =>
+      must(
+        server.graphql(
+          token,
+          'mutation($id: ID!, $deliveryId: ID!) { postMessage(input: { threadId: $id, content: "Done.", deliveryId: $deliveryId }) { cursor } }',
+          { id: threadId, deliveryId },
+        ),
+      );
+    const extend = (deliveryId: string) =>
+      must(
+        server.graphql(
+          token,
+          'mutation($deliveryId: ID!) { extendLease(input: { deliveryId: $deliveryId, seconds: 60 }) { leaseExpiresAt } }',
+          { deliveryId },
+        ),
+      );
+    // Its comings and goings are told first.
+    for (let round = 0; round < 6; round += 1) await acknowledge(await take());
+    let deliveryId = '';
+    expect(
+      await during(async () => {
+        deliveryId = await take();
+      }),
+    ).toEqual(['take_inbox']);
+    expect(await during(() => extend(deliveryId))).toEqual(['inbox_extend']);
+    expect(await during(() => acknowledge(deliveryId))).toEqual(['acknowledge', 'looks']);
+    deliveryId = await take();
+    expect(await during(() => answer(deliveryId))).toEqual(['append_message']);
+  });
+});
+
 const PAGE = graphql(`
   query PageWithRetractions($id: ID!, $first: Int, $after: Cursor, $last: Int, $before: Cursor, $types: [TimelineEventType!]) {
     thread(id: $id) {

@@ -5,8 +5,8 @@ import { WebSocket } from 'ws';
 import { type ResumeOptions, resumable, steady } from '../../src/client/index.ts';
 import { createTenant, type Server, startApp, startProcess } from '../support/app.ts';
 import { followLog } from '../support/follower.ts';
-import { openLine } from '../support/line.ts';
 import { openProduct, type Product } from '../support/product.ts';
+import { startTcpProxy } from '../support/tcpProxy.ts';
 
 const OPEN = 'mutation ($ids: [ID!]!) { openThread(input: { participantIds: $ids }) { thread { id } } }';
 const POST =
@@ -121,7 +121,8 @@ describe.each(['graphql-ws', 'graphql-sse'] as const)('a resumable %s client of 
     const say = (text: string) => home.graphql(writer.token, POST, { id: threadId, text });
     const portOf = ({ url }: { readonly url: string }) => Number(new URL(url).port);
     const [first, second] = await Promise.all([startProcess(home.stores), startProcess(home.stores)]);
-    const line = await openLine(portOf(first));
+    let current: { readonly url: string } = first;
+    await using line = await startTcpProxy(() => ({ host: '127.0.0.1', port: portOf(current) }));
     const url = `http://127.0.0.1:${line.port}/graphql`;
     const client = connect(url, () => reader.token);
     const follower = followLog(client, { query: FOLLOW, variables: { threadId } });
@@ -129,19 +130,18 @@ describe.each(['graphql-ws', 'graphql-sse'] as const)('a resumable %s client of 
     await say('at the first');
     await follower.until(() => follower.seqs.length === 1);
 
-    line.lead(portOf(second));
+    current = second;
     await Promise.all([first.close(), say('while it says goodbye')]);
     await say('at the second');
     await follower.until(() => follower.seqs.length === 3);
 
-    line.lead(portOf(home));
+    current = home;
     await Promise.all([second.kill9(), say('while it dies')]);
     await say('at home');
     await follower.until(() => follower.seqs.length === 5 || follower.isOver());
     expect(follower.problem()).toBeUndefined();
     expect(follower.seqs).toEqual([2, 3, 4, 5, 6]);
     await client.dispose();
-    line.close();
     await home.close();
   });
 });

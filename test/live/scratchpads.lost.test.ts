@@ -12,6 +12,7 @@ import {
 } from '../support/padApi.ts';
 import { openRawSocket } from '../support/rawSocket.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
+import { monitorRedis } from '../support/redisMonitor.ts';
 import { type Heard, subscribe } from '../support/subscribe.ts';
 
 let store: RedisServer;
@@ -87,9 +88,8 @@ test('readers that look again do not read the body for it', async () => {
   await world.setContent(world.token('ada'), 'body');
   const readers = followAll(world);
   for (const heard of readers) await heard.until((payloads) => payloads.length >= 1);
-  const monitor = await redis.monitor();
   const reads: string[] = [];
-  monitor.on('monitor', (_time: string, args: string[]) => {
+  const stop = await monitorRedis(store.path, (args) => {
     const wants = args.find((arg) => arg.startsWith('{'));
     if (args.includes(keyOf(world, 'meta')) && wants !== undefined) reads.push(wants);
   });
@@ -98,7 +98,7 @@ test('readers that look again do not read the body for it', async () => {
     await heard.until((payloads) => payloads.length >= 2);
     await heard[Symbol.asyncDispose]();
   }
-  monitor.disconnect();
+  stop();
   expect(reads.length).toBeGreaterThan(0);
   for (const wants of reads) expect(JSON.parse(wants)).not.toHaveProperty('c');
 });

@@ -53,6 +53,47 @@ test('the first payload comes at once and says where it starts; then each change
   ]);
 });
 
+test('readers of one change who ask the same are each told what they may see of it', async () => {
+  const world = await createPadWorld(server);
+  const POST = 'mutation ($input: PostMessageInput!) { postMessage(input: $input) { message { id } } }';
+  await world.setState('ben', 'REMOVED');
+  const { postMessage } = await world.must<{ postMessage: { message: { id: string } } }>(
+    world.token('ada'),
+    POST,
+    {
+      input: { threadId: world.threadId, content: 'in the gap' },
+    },
+  );
+  await world.setState('ben', 'ACTIVE');
+  const sourceIds = [postMessage.message.id];
+  interface Told {
+    readonly scratchpad: {
+      readonly change: { readonly entry: { readonly sources: readonly object[] } } | null;
+    };
+  }
+  const SOURCES = `subscription ($id: ID!) { scratchpad(scratchpadId: $id) { change {
+    ... on EntryAppended { entry { content author { handle } sources { id } } } } } }`;
+  const followers = [
+    world.token('ada'),
+    world.token('ben'),
+    world.apiKey,
+    world.token('cleo'),
+    world.token('ben'),
+  ].map((token) => subscribe<Told>(server, token, SOURCES, { id: world.scratchpadId }));
+  for (const heard of followers) await heard.until((payloads) => payloads.length >= 1);
+  for (const content of ['one', 'two']) await world.append(world.token('ada'), content, { sourceIds });
+  for (const [index, heard] of followers.entries()) {
+    await heard.until((payloads) => payloads.length >= 3);
+    const sources = index === 1 || index === 4 ? [] : sourceIds.map((id) => ({ id }));
+    expect(heard.payloads.slice(1)).toEqual(
+      ['one', 'two'].map((content) => ({
+        scratchpad: { change: { entry: { content, author: { handle: 'ada' }, sources } } },
+      })),
+    );
+    await heard[Symbol.asyncDispose]();
+  }
+});
+
 test('a reader goes on from every cursor that it or anybody else was given', async () => {
   const world = await createPadWorld(server);
   const ada = world.token('ada');

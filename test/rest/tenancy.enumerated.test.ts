@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RestRoute } from '../../src/rest/route.ts';
 import { ROUTES } from '../../src/rest/routes.ts';
-import { keysetCursor, padCursor, timelineCursor } from '../../src/shared/cursors.ts';
+import { keysetCursor, listOf, padCursor, timelineCursor } from '../../src/shared/cursors.ts';
 import { newId } from '../../src/shared/ids.ts';
 import { startApp } from '../support/app.ts';
 import { bearerOf, type Caller } from '../support/asking.ts';
@@ -29,8 +29,10 @@ type Kind =
   | 'Participant'
   | 'Event'
   | 'Source'
+  | 'Run'
   | 'Position'
   | 'PadPosition'
+  | 'ViewPosition'
   | 'ListPosition';
 
 /** What each field, parameter or part of a path names. */
@@ -50,6 +52,7 @@ const REFERS: Readonly<Record<string, Kind | null>> = {
   'listThreadEvents before': 'Position',
   'listScratchpads after': 'ListPosition',
   'listScratchpadEntries after': 'PadPosition',
+  'readScratchpadTool cursor': 'ViewPosition',
   content: null,
   data: null,
   meta_data: null,
@@ -57,6 +60,11 @@ const REFERS: Readonly<Record<string, Kind | null>> = {
   note: null,
   limit: null,
   idempotency_key: null,
+  run_id: 'Run',
+  tools: null,
+  name: null,
+  arguments: null,
+  tool_call_id: null,
 };
 
 interface Slot {
@@ -96,14 +104,20 @@ const withValue = (sample: Sample, slot: Slot, value: string, self: string): Sam
 
 const NO_POSITION = { epoch: 'e'.repeat(10), rev: 9, seq: 9, tag: 'x' };
 
+/** Where a model reads on in a scratchpad. */
+const viewCursor = (padId: string): string =>
+  keysetCursor(listOf('view', [padId]), ['e'.repeat(10), 1, 0, 1, 0]);
+
 const referencesIn = ({ world, padId, bareThreadId, entryCursor }: Place): Record<Kind, string[]> => ({
   Thread: [world.threadId, world.laterThreadId, bareThreadId],
   Scratchpad: [padId],
   Participant: [world.people.ada.id, world.people.nora.id],
   Event: [world.message.id, world.late.id, world.removal.id],
   Source: [world.late.id, world.note.id, world.lateNote.id],
+  Run: [world.runId],
   Position: [cursorOf(world.late)],
   PadPosition: [entryCursor],
+  ViewPosition: [viewCursor(padId)],
   ListPosition: [keysetCursor('scratchpads', [1_700_000_000_000, padId])],
 });
 
@@ -114,6 +128,8 @@ const unknown = (kind: Kind): string => {
       return timelineCursor(newId('Thread'), 3, newId('Event'));
     case 'PadPosition':
       return padCursor(newId('Scratchpad'), NO_POSITION);
+    case 'ViewPosition':
+      return viewCursor(newId('Scratchpad'));
     case 'ListPosition':
       return keysetCursor('scratchpads', [1_700_000_000_000, newId('Scratchpad')]);
     case 'Source':
@@ -203,5 +219,41 @@ describe('what may not be seen answers as what never existed', () => {
       seen.push(text);
     }
     expect(seen.join('\n')).toContain(`${mark} early note`);
+  });
+
+  test('what a run does not reach', async () => {
+    const ours = await newPlace('ourmark');
+    const foreign = await newPlace('theirmark');
+    const { world, bareThreadId } = ours;
+    const { pad } = await server.services.scratchpads.create(world.owner, { threadId: bareThreadId });
+    const caller = bearerOf('run', world.runToken);
+    const theirs = referencesIn(foreign);
+    const hidden: Record<Kind, string[]> = {
+      ...theirs,
+      Thread: [world.laterThreadId, bareThreadId, foreign.world.threadId],
+      Scratchpad: [pad.scratchpadId, foreign.padId],
+      Participant: [world.people.nora.id, foreign.world.people.ada.id],
+      Source: [world.known.id, ...theirs.Source],
+    };
+    const secrets = [world.laterThreadId, bareThreadId, pad.scratchpadId, world.people.nora.id, 'theirmark'];
+    const secretsIn = ({ text }: RestReply): string[] => secrets.filter((secret) => text.includes(secret));
+    const before = await rowsOf(server.services, foreign.world.userId);
+    for (const route of ROUTES) {
+      const sample = sampleOf(route, ours);
+      const working = await call(route, caller, sample);
+      expect([route.operationId, secretsIn(working)]).toEqual([route.operationId, []]);
+      for (const slot of slotsOf(route)) {
+        const asked = (value: string) =>
+          call(route, caller, withValue(sample, slot, value, world.people.ada.id));
+        const reference = await asked(unknown(slot.kind));
+        for (const value of hidden[slot.kind]) {
+          const reply = await asked(value);
+          const where = `${route.operationId} ${slot.name} ${value}`;
+          expect(`${where} ${alike(reply)}`).toBe(`${where} ${alike(reference)}`);
+          expect([where, secretsIn(reply)]).toEqual([where, []]);
+        }
+      }
+    }
+    expect(await rowsOf(server.services, foreign.world.userId)).toEqual(before);
   });
 });

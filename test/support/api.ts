@@ -21,6 +21,8 @@ export interface ApiOptions {
   readonly redisUrl?: string;
   /** A connection of the test's own, which it may hold back. */
   readonly commands?: Redis;
+  readonly answerBytes?: number;
+  readonly digestSeconds?: number;
 }
 
 /** The services of one process and the schema over them, without a door. */
@@ -36,6 +38,7 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
   const emptying = createEmptying({ database, log, onEmptied: padUpkeep.outbox.wake });
   const services = createServices({
     database,
+    redis: commands,
     bus,
     hub,
     authentication,
@@ -43,7 +46,9 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
     padUpkeep,
     maxAgentHops: 0,
     scratchpadTtlSeconds: 0,
-    answerBytes: 64 * 1024 * 1024,
+    inboxLeaseSeconds: 60,
+    inboxDigestSeconds: options.digestSeconds ?? 1,
+    answerBytes: options.answerBytes ?? 64 * 1024 * 1024,
   });
 
   /** One operation over HTTP, so to speak; throws what authentication throws. */
@@ -67,6 +72,7 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
   };
 
   const close = async (): Promise<void> => {
+    services.close();
     await emptying.close();
     await padUpkeep.close();
     hub.close();

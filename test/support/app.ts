@@ -139,19 +139,27 @@ export const createTenant = async (
   if (!data) throw new Error('No user was made.');
   const { apiKey, user } = data.createUser;
   const participants: Record<string, { id: string; token: string }> = {};
-  for (const [handle, kind] of Object.entries(handles)) {
-    const made = await server.graphql<{ createParticipant: { participant: { id: string } } }>(
-      apiKey,
-      'mutation($input: CreateParticipantInput!) { createParticipant(input: $input) { participant { id } } }',
-      { input: { handle, kind } },
-    );
-    const id = made.data?.createParticipant.participant.id ?? '';
-    const issued = await server.graphql<{ createParticipantToken: { token: string } }>(
-      apiKey,
-      'mutation($input: CreateParticipantTokenInput!) { createParticipantToken(input: $input) { token } }',
-      { input: { participantId: id } },
-    );
-    participants[handle] = { id, token: issued.data?.createParticipantToken.token ?? '' };
-  }
+  for (const [handle, kind] of Object.entries(handles))
+    participants[handle] = await createParticipant(server, apiKey, handle, kind);
   return { apiKey, userId: user.id, participants };
+};
+
+export const createParticipant = async (
+  server: Pick<Server, 'graphql'>,
+  apiKey: string,
+  handle: string,
+  kind: 'HUMAN' | 'AGENT' | 'UNIT',
+): Promise<{ id: string; token: string }> => {
+  const made = await server.graphql<{ createParticipant: { participant: { id: string } } }>(
+    apiKey,
+    'mutation($input: CreateParticipantInput!) { createParticipant(input: $input) { participant { id } } }',
+    { input: { handle, kind } },
+  );
+  const id = made.data?.createParticipant.participant.id ?? '';
+  const issued = await server.graphql<{ createParticipantToken: { token: string } }>(
+    apiKey,
+    'mutation($input: CreateParticipantTokenInput!) { createParticipantToken(input: $input) { token } }',
+    { input: { participantId: id } },
+  );
+  return { id, token: issued.data?.createParticipantToken.token ?? '' };
 };

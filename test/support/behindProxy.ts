@@ -13,17 +13,32 @@ export interface Proxied extends AsyncDisposable {
   during(action: () => Promise<unknown>): Promise<readonly string[]>;
 }
 
+/** Everything that a server asks by its clock, or a while after something, and not for an operation that is under way. */
 const UPKEEP = new Set([
   'revocations_read',
-  'credentials_last_use',
+  'runs_due',
+  'expire_runs',
   'timeline_heads',
+  'scratchpads_made',
+  'runs_versions',
+  'inbox_poll',
+  'inbox_renew',
+  'inbox_digest',
   'tickets_renew',
+  'credentials_last_use',
   'empty_deleted',
+  'empty_inboxes',
   'scratchpad_outboxes_due',
-  'SELECT 1',
+  'scratchpad_home',
+  'scratchpads_present',
+  // Of what is slow, whether it is alive; and of the whole, for whoever asks whether it is ready.
+  'lifeline',
+  'ready',
 ]);
 
-export const isUpkeep = (statement: string): boolean => UPKEEP.has(statement);
+const OUTBOXES = /^scratchpad_(fences|purges|retimes)_/;
+
+export const isUpkeep = (statement: string): boolean => UPKEEP.has(statement) || OUTBOXES.test(statement);
 
 export const startBehindProxy = async (
   environment: Readonly<Record<string, string>> = {},

@@ -36,7 +36,7 @@ export const startPostgresProxy = async (databaseUrl: string): Promise<PostgresP
         upstream.destroy();
       });
     }
-    upstream.pipe(client);
+    void passBack(upstream, client);
     void passOn(client, upstream, (statement) => {
       ran.push(statement);
       return proxy.before?.(statement);
@@ -94,6 +94,38 @@ const passOn = async (
     // The connection broke.
   }
   upstream.end();
+};
+
+/**
+ * The process ids are not the database's, as behind a pooler: a server that finds a connection idle whose statement is
+ * held here must not give it up, or what it serves is asked again, past whatever is held.
+ */
+const passBack = async (upstream: Socket, client: Socket): Promise<void> => {
+  let rest = Buffer.alloc(0);
+  let isKnown = false;
+  try {
+    for await (const chunk of upstream) {
+      rest = Buffer.concat([rest, chunk as Buffer]);
+      if (!isKnown) {
+        const at = backendKeyIn(rest);
+        if (at === undefined) continue;
+        isKnown = true;
+        rest.writeInt32BE(rest.readInt32BE(at) + 1_000_000_000, at);
+      }
+      client.write(rest);
+      rest = Buffer.alloc(0);
+    }
+  } catch {
+    // The connection broke.
+  }
+  client.end(rest);
+};
+
+/** Where in the server's first messages its process id stands; undefined while they are not whole. */
+const backendKeyIn = (messages: Buffer): number | undefined => {
+  for (let at = 0; at + 9 <= messages.length; at += 1 + messages.readUInt32BE(at + 1))
+    if (messages[at] === 'K'.charCodeAt(0)) return at + 5;
+  return undefined;
 };
 
 /** What a message runs: the name of a prepared statement, or the text. Remembers texts of unnamed ones on the way. */

@@ -1,5 +1,5 @@
 import { type Server, startApp } from './app.ts';
-import { openLine } from './line.ts';
+import { startTcpProxy } from './tcpProxy.ts';
 
 export interface Product {
   /** The server itself, past the line. */
@@ -15,16 +15,16 @@ export interface Product {
 /** A whole server, reached over a line that can be cut. */
 export const openProduct = async (): Promise<Product> => {
   const server = await startApp();
-  const line = await openLine(Number(new URL(server.url).port));
+  const line = await startTcpProxy(() => ({ host: '127.0.0.1', port: Number(new URL(server.url).port) }));
   const host = `127.0.0.1:${line.port}`;
   return {
     server,
     origin: `http://${host}`,
     url: `http://${host}/graphql`,
     wsUrl: `ws://${host}/graphql`,
-    cut: line.cut,
+    cut: () => void line.cut(),
     async close() {
-      line.close();
+      await line[Symbol.asyncDispose]();
       await server.close();
     },
   };

@@ -85,6 +85,15 @@ const SAMPLES: Readonly<Record<string, (place: Place) => Sample>> = {
   clearScratchpad: ({ padId }) => ({ params: { scratchpad_id: padId } }),
   readScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId } }),
   updateScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId, content: 'new' } }),
+  hydrateTools: () => ({ body: { tools: [{ type: 'scratchpad' }] } }),
+  executeTool: ({ world }) => ({
+    body: {
+      thread_id: world.threadId,
+      as: world.people.ada.id,
+      name: 'append_scratchpad',
+      arguments: { note: 'new' },
+    },
+  }),
   appendScratchpadTool: ({ world }) => ({ body: { thread_id: world.threadId, note: 'new' } }),
 };
 

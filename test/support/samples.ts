@@ -17,12 +17,16 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   credentialId: ['Credential'],
   userId: ['User'],
   messageId: ['Event'],
+  runId: ['Run'],
+  parentRunId: ['Run'],
+  conversationThreadId: ['Thread'],
   scratchpadId: ['Scratchpad'],
   originatingMessageId: ['Event'],
-  sourceIds: ['Event', 'ScratchpadEntry'],
+  sourceIds: ['Event', 'ScratchpadEntry', 'MemoryEntry'],
   upTo: ['Position'],
   ifNothingAfter: ['Position'],
   acknowledgeUpTo: ['Position'],
+  deliveryId: ['Delivery'],
   'Query.node.id': [
     'User',
     'Participant',
@@ -32,6 +36,8 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
     'Engagement',
     'Scratchpad',
     'ScratchpadEntry',
+    'MemoryEntry',
+    'Run',
   ],
   'Query.nodes.ids': [
     'User',
@@ -42,8 +48,13 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
     'Engagement',
     'Scratchpad',
     'ScratchpadEntry',
+    'MemoryEntry',
+    'Run',
   ],
   'Query.thread.id': ['Thread'],
+  'Query.run.id': ['Run'],
+  'Query.runs.after': ['List:runs'],
+  'Query.runs.before': ['List:runs'],
   'Query.participant.id': ['Participant'],
   'Query.scratchpad.id': ['Scratchpad'],
   'Query.engagement.id': ['Engagement'],
@@ -64,6 +75,12 @@ const REFERS: Readonly<Record<string, readonly Refers[]>> = {
   'Query.credentials.before': ['List:cred'],
   'Query.scratchpads.after': ['List:scratchpads'],
   'Query.scratchpads.before': ['List:scratchpads'],
+  'Query.searchMessages.after': ['List:found'],
+  'Query.searchMessages.before': ['List:found'],
+  'Query.recall.after': ['List:recall'],
+  'Query.recall.before': ['List:recall'],
+  'Participant.memory.after': ['List:memory'],
+  'Participant.memory.before': ['List:memory'],
   'Query.users.after': ['List:user'],
   'Query.users.before': ['List:user'],
 };
@@ -98,8 +115,9 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     Engagement: [engagementId],
     Scratchpad: [scratchpadId],
     ScratchpadEntry: [world.note.id, world.lateNote.id],
-    MemoryEntry: [],
-    Run: [],
+    MemoryEntry: [world.memory.id, world.known.id],
+    Run: [world.runId],
+    Delivery: [world.deliveryId],
     Audit: [],
     Position: events.map(cursorOf),
     PadPosition: world.padCursors,
@@ -109,7 +127,11 @@ export const referencesIn = (world: World): Record<IdKind, readonly string[]> & 
     'List:scratchpads': [keysetCursor('scratchpads', [CREATED, scratchpadId])],
     'List:part': [keysetCursor('part', [first?.id ?? ''])],
     'List:cred': [keysetCursor('cred', [owner.credentialId])],
+    'List:found': [keysetCursor('found', [world.late.id, 1, world.reply.id])],
+    'List:recall': [keysetCursor('recall', [2, 0, world.memory.number])],
+    'List:memory': [keysetCursor('memory', [world.memory.number])],
     'List:user': [keysetCursor('user', [userId])],
+    'List:runs': [keysetCursor('runs', [world.runId])],
   };
 };
 
@@ -140,8 +162,16 @@ export const unknown = (refers: Refers): string => {
       return keysetCursor('part', [newId('Participant')]);
     case 'List:cred':
       return keysetCursor('cred', [newId('Credential')]);
+    case 'List:runs':
+      return keysetCursor('runs', [newId('Run')]);
     case 'List:user':
       return keysetCursor('user', [newId('User')]);
+    case 'List:found':
+      return keysetCursor('found', [newId('Event'), 1, newId('Event')]);
+    case 'List:recall':
+      return keysetCursor('recall', [2, 0, 1]);
+    case 'List:memory':
+      return keysetCursor('memory', [1]);
     default:
       return newId(refers as IdKind);
   }
@@ -154,12 +184,24 @@ type Sample = (world: World) => unknown;
 /** A value that does its work in this world, by coordinate or by name. */
 const SAMPLES: Readonly<Record<string, Sample>> = {
   as: ({ people }) => people.ada.id,
+  'TakePendingInput.as': ({ people }) => people.scout.id,
+  'ExtendLeaseInput.as': ({ people }) => people.scout.id,
+  'Query.peekPending.as': ({ people }) => people.scout.id,
+  'Subscription.inbox.as': ({ people }) => people.scout.id,
+  deliveryId: ({ deliveryId }) => deliveryId,
+  seconds: () => 60,
+  max: () => 5,
+  'Query.recall.as': ({ people }) => people.scout.id,
+  'StoreMemoryInput.as': ({ people }) => people.scout.id,
   threadId: ({ threadId }) => threadId,
   participantId: ({ people }) => people.scout.id,
   participantIds: ({ people }) => [people.ada.id, people.scout.id, people.rex.id],
   credentialId: ({ people }) => people.scout.credentialId,
   userId: ({ userId }) => userId,
   messageId: ({ late }) => late.id,
+  runId: ({ runId }) => runId,
+  'Query.run.id': ({ runId }) => runId,
+  'UpdateRunInput.status': () => 'CANCELLED',
   scratchpadId: ({ scratchpadId }) => scratchpadId,
   upTo: ({ reply }) => cursorOf(reply),
   'Query.node.id': ({ threadId }) => threadId,
@@ -172,6 +214,8 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   'Timeline.event.id': ({ reply }) => reply.id,
   'OpenThreadInput.participantIds': ({ people }) => [people.ada.id, people.lil.id],
   'ExtendThreadInput.participantIds': ({ people }) => [people.lil.id],
+  'Query.searchMessages.query': ({ mark }) => mark,
+  payload: ({ mark }) => ({ note: `${mark} remembers` }),
   handle: ({ mark }) => `${mark}-new-${++count}`,
   name: ({ mark }) => `${mark} new ${++count}`,
   content: ({ mark }) => `${mark} says`,
@@ -183,24 +227,39 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
   metaData: () => ({ colour: 'red' }),
   displayName: ({ mark }) => `${mark} renamed`,
   label: ({ mark }) => mark,
+  'SignalInput.kind': () => 'typing',
   kind: () => 'AGENT',
+  tools: () => [{ type: 'scratchpad' }],
+  'ExecuteToolInput.name': () => 'append_scratchpad',
+  arguments: ({ mark }) => ({ note: `${mark} notes` }),
   'CreateConnectionTicketInput.query': () => 'subscription { threads { ended } }',
 };
 
 /** Arguments without which the operation would only say that something is missing. */
 const GIVEN = new Set([
+  'TakePendingInput.max',
   'upTo',
+  'StoreMemoryInput.threadId',
   'CreateApiKeyInput.label',
+  'UpdateRunInput.status',
   'Query.participant.id',
   'Query.engagement.threadId',
   'UpdateParticipantInput.displayName',
+  'ExecuteToolInput.threadId',
   'UpdateScratchpadInput.metaData',
   'Subscription.scratchpad.scratchpadId',
+  'DelegateRunInput.scratchpadId',
 ]);
+
+/** Where somebody must act though it is no mutation. */
+const ACTS = new Set(['Query.peekPending.as', 'Query.recall.as', 'Subscription.inbox.as']);
 
 /** Whether a working call gives it: what is required, what little else is needed, and who acts where somebody must. */
 export const isGiven = ({ coordinate, name, isRequired, path }: Leaf, actsAs: boolean): boolean =>
-  isRequired || GIVEN.has(coordinate) || GIVEN.has(name) || (actsAs && name === 'as' && path.length > 1);
+  isRequired ||
+  GIVEN.has(coordinate) ||
+  GIVEN.has(name) ||
+  (actsAs && name === 'as' && (path.length > 1 || ACTS.has(coordinate)));
 
 export const sampleOf = (leaf: Leaf, world: World): unknown => {
   const sample = SAMPLES[leaf.coordinate] ?? SAMPLES[leaf.name];
@@ -213,6 +272,7 @@ export const sampleOf = (leaf: Leaf, world: World): unknown => {
 const EITHER = [
   ['Query.engagement.id', 'Query.engagement.threadId'],
   ['Query.participant.id', 'Query.participant.handle'],
+  ['ExecuteToolInput.runId', 'ExecuteToolInput.threadId'],
   ['Subscription.scratchpad.scratchpadId', 'Subscription.scratchpad.threadId'],
 ];
 export const isEither = (one: Leaf, other: Leaf): boolean =>

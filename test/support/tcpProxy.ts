@@ -1,11 +1,11 @@
 import type { AddressInfo } from 'node:net';
 import { createConnection, createServer, type NetConnectOpts, type Socket } from 'node:net';
 
-/** Passes bytes on, and cuts whom it is told to. */
+/** Passes bytes on, as a load balancer would, and cuts whom it is told to. */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
-  /** Resets every connection, or those that `chosen` says. Answers how many. */
-  cut(chosen?: () => boolean): number;
+  /** Resets every connection, or those that `chosen` says (0 is the oldest). Answers how many. */
+  cut(chosen?: (index: number, count: number) => boolean): number;
 }
 
 /** `target` is asked for each connection, so that one place may stand for several servers. */
@@ -27,8 +27,8 @@ export const startTcpProxy = async (target: () => NetConnectOpts): Promise<TcpPr
     upstream.pipe(client);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const cut = (chosen: () => boolean = () => true): number => {
-    const cutNow = [...pairs].filter(chosen);
+  const cut: TcpProxy['cut'] = (chosen = () => true) => {
+    const cutNow = [...pairs].filter((_, index, all) => chosen(index, all.length));
     for (const [client, upstream] of cutNow) {
       client.resetAndDestroy();
       upstream.destroy();

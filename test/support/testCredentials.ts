@@ -39,6 +39,7 @@ export const createTestCredentials = () => {
         return actor;
       },
       ended: controller.signal,
+      ending: 'CREDENTIAL_ENDED',
       async cleared() {
         await state.clearance;
         if (controller.signal.aborted) throw noCredential();

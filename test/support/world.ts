@@ -1,4 +1,5 @@
 import type { Actor } from '../../src/auth/actor.ts';
+import type { MemoryEntry } from '../../src/memory/entries.ts';
 import type { PadEntry } from '../../src/scratchpads/pad.ts';
 import type { Services } from '../../src/services.ts';
 import { padCursor, timelineCursor } from '../../src/shared/cursors.ts';
@@ -38,11 +39,19 @@ export interface World {
   readonly removal: TimelineEvent;
   readonly retraction: TimelineEvent;
   readonly opening: { readonly id: string };
+  /** What scout has in hand. */
+  readonly deliveryId: string;
   /** Of the thread; the later one has none. */
   readonly scratchpadId: string;
   /** By ada, before rex was removed, and after it. */
   readonly note: PadEntry;
   readonly lateNote: PadEntry;
+  /** Scout's, in the thread, where alone it is recalled, and outside of any. */
+  readonly memory: MemoryEntry;
+  readonly known: MemoryEntry;
+  /** Of ada's for herself: in the thread, on its scratchpad. */
+  readonly runId: string;
+  readonly runToken: string;
   /** Where the log of the scratchpad stood after each of the two. */
   readonly padCursors: readonly string[];
 }
@@ -83,6 +92,11 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     services.scratchpadWriting.append(owner, { scratchpadId, as: ada.id, content: `${mark} ${content}` });
   await services.scratchpadWriting.setContent(owner, { scratchpadId, as: ada.id, text: `${mark} plan` });
   const note = await jot('found it');
+  const remember = async (text: string, where: { threadId?: string }): Promise<MemoryEntry> =>
+    (await services.memories.store(owner, { ...where, as: scout.id, payload: { note: `${mark} ${text}` } }))
+      .entry;
+  const memory = await remember('secret', { threadId });
+  const known = await remember('habit', {});
   const { event: removal } = await services.threads.changeState(
     owner,
     { threadId, participantId: rex.id },
@@ -99,10 +113,20 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     threadId,
     participantIds: [lil.id],
   });
+  const { given } = await services.inbox.take(owner, { as: scout.id }, new AbortController().signal);
+  const delivery = given.find(({ channel }) => channel === 'MESSAGE');
   const [opening] = await services.database.query<{ id: string }>(
     { name: 'world_opening', text: 'SELECT id FROM events WHERE thread_id = $1 AND seq = 1' },
     [threadId],
   );
+  const { run, token: runToken } = await services.runs.delegate(owner, {
+    as: ada.id,
+    participantId: ada.id,
+    conversationThreadId: threadId,
+    scratchpadId,
+    input: { mark },
+    metaData: { mark },
+  });
   return {
     mark,
     owner,
@@ -118,9 +142,14 @@ export const createWorld = async (services: Services, mark: string): Promise<Wor
     removal,
     retraction,
     opening: { id: opening?.id ?? '' },
+    deliveryId: delivery?.channel === 'MESSAGE' ? delivery.deliveryId : '',
     scratchpadId,
     note: note.entry,
     lateNote: lateNote.entry,
+    memory,
+    known,
+    runId: run.id,
+    runToken,
     padCursors: [note, lateNote].map(({ position }) => padCursor(scratchpadId, position)),
   };
 };
@@ -139,7 +168,15 @@ const TABLES: Readonly<Record<string, string>> = {
   retracted_messages: 'owner_id',
   thread_links: 'owner_id',
   idempotency_records: 'owner_id',
+  inbox_threads: 'owner_id',
+  inboxes: 'owner_id',
+  inbox_controls: 'owner_id',
   scratchpads: 'owner_id',
+  message_words: 'owner_id',
+  memory_heads: 'owner_id',
+  memory_scopes: 'owner_id',
+  memory_entries: 'owner_id',
+  runs: 'owner_id',
   audit_log: 'owner_id',
 };
 

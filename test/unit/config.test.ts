@@ -44,6 +44,8 @@ test.each([
   ['NODE_ENV', 'prod'],
   ['LOG_LEVEL', 'loud'],
   ['MAX_AGENT_HOPS', '-1'],
+  ['INBOX_LEASE_SECONDS', '0'],
+  ['INBOX_DIGEST_SECONDS', 'often'],
   ['SHUTDOWN_SECONDS', '0'],
   ['SHUTDOWN_SECONDS', '3601'],
 ])('a wrong %s (%s) is named in one line', (name, value) => {

@@ -99,10 +99,11 @@ end
 
 /**
  * 1 thread seq of the grant, 2 what is wanted (JSON): c content, w lists of windows, p pages {w which of them or nil, a
- * after, b before, l limit, r backward, k bytes}, s seqs (ascending), o {e epoch, q seq, z base} of the first look if
+ * after, b before, l limit, r backward, k bytes}, s seqs (ascending), v which windows show those or nil, o {e epoch, q seq, z base} of the first look if
  * this goes on from it, 3 the mark of a FENCED that the grant settles or '', 4 ttl seconds, 0 while a legacy import may be
  * under way.
- * Answers STATE epoch rev seq base tags expiry content pages entries next; FENCED where something stands above what the
+ * Answers STATE epoch rev seq base tags expiry content pages entries next over (up to which thread seq windows are places in the
+ * list alone, since the record's head was found below it); FENCED where something stands above what the
  * grant saw (its mark names up to where: if a head that was read under the lock is still lower, as after a restore of
  * the record, the present windows decide); MORE where it must be called again to find all windows; CHANGED where the first look cannot go on.
  */
@@ -115,6 +116,7 @@ if first and (s.epoch ~= first.e or s.base ~= first.z or s.seq < first.q) then r
 local settled = tonumber(string.match(ARGV[3], '^last:(%d+)$')) or 0
 if not first and s.last > math.max(tonumber(ARGV[1]), settled) then return {'FENCED', 'last:' .. s.last} end
 if not s.epoch then return {'STATE', ''} end
+if not first and s.last > tonumber(ARGV[1]) then s.over = math.max(s.over, s.last) end
 -- An import was cut off after its last old key was gone.
 if s.hold == 'open' and tonumber(ARGV[4]) > 0 then
   local time = redis.call('TIME')
@@ -196,9 +198,13 @@ for number, page in ipairs(wants.p or {}) do
 end
 local entries, following = {}, nil
 if wants.s then
-  local ranges = {}
+  local name, ranges = wants.v or 0, {}
+  if not views[name] then views[name] = view(wants.v and wants.w[wants.v]) end
+  if not views[name] then return {'MORE'} end
+  local shown = views[name][1]
   for _, seq in ipairs(wants.s) do
-    if seq > s.base and seq <= top then ranges[#ranges + 1] = {seq, seq} end
+    local range = shown[rangeAt(shown, seq)]
+    if range and range[1] <= seq then ranges[#ranges + 1] = {seq, seq} end
   end
   entries, following = fetch(ranges, #ranges, false, 524288)
 end
@@ -207,7 +213,7 @@ if expiry >= 0 then
   local time = redis.call('TIME')
   expiry = time[1] * 1000 + math.floor(time[2] / 1000) + expiry
 end
-return {'STATE', s.epoch, s.rev, s.seq, s.base, s.tags, expiry, wants.c and redis.call('GET', CONTENT) or false, pages, entries, following or false}
+return {'STATE', s.epoch, s.rev, s.seq, s.base, s.tags, expiry, wants.c and redis.call('GET', CONTENT) or false, pages, entries, following or false, s.over}
 `;
 
 /** Where the log ends. */

@@ -7,7 +7,7 @@
  * entry), bytes (of the entries' contents), version and crev (of the content; there: '1' while it is there), ccrev
  * ccactor ccthread, ecrev ecactor ecthread (the last clear of content and of entries), fence, mark (another at each
  * raise), start (the thread seq of the epoch's first write: whatever is at or before it shows nothing of this epoch),
- * fencer (the tag of the server on which these two are known), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
+ * over (see NOTE), fencer (the tag of the server on which these two are known), last (the highest thread_seq written), tag (of the server that took the last write), tags (`tag:rev,…`: the
  * rev after which each began), hold (see EXPIRE), `n:<thread seq>` (`<entry seq>:<rev>`: where the list stood at
  * that change of membership), expires ('1' where keys do), open (a batch
  * that comes in parts: its id, how many entries of it stand behind seq where nobody sees them, until when it may go
@@ -18,9 +18,9 @@ local GONE, META, CONTENT, ENTRIES, IDEM, IMPORT = unpack(KEYS)
 if redis.call('EXISTS', GONE) == 1 then return {'GONE'} end
 local s = {}
 do
-  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open', 'fencer', 'start', 'hold')
+  local m = redis.call('HMGET', META, 'epoch', 'rev', 'seq', 'base', 'bytes', 'version', 'there', 'last', 'tag', 'tags', 'fence', 'mark', 'expires', 'open', 'fencer', 'start', 'hold', 'over')
   s.epoch, s.tag, s.tags, s.mark, s.fencer = m[1], m[9] or '', m[10] or '', m[12], m[15]
-  s.start, s.hold = tonumber(m[16]) or 0, m[17]
+  s.start, s.hold, s.over = tonumber(m[16]) or 0, m[17], tonumber(m[18]) or 0
   s.rev, s.seq, s.base = tonumber(m[2]) or 0, tonumber(m[3]) or 0, tonumber(m[4]) or 0
   s.bytes, s.version, s.last = tonumber(m[5]) or 0, tonumber(m[6]) or 0, tonumber(m[8]) or 0
   s.there, s.fence, s.expires = m[7] == '1', tonumber(m[11]), m[13]
@@ -30,8 +30,11 @@ do
     and (redis.call('EXISTS', CONTENT) == 1) == s.there
   if not whole then
     redis.call('UNLINK', CONTENT, ENTRIES, IDEM)
-    if s.epoch then redis.call('UNLINK', META) end
-    if s.epoch then s = {} end
+    -- With a rev it is what is left of a state, also without its epoch: a fence alone has none.
+    if s.epoch or m[2] then
+      redis.call('UNLINK', META)
+      s = {over = 0}
+    end
     s.epoch, s.tag, s.tags, s.rev, s.seq, s.base, s.bytes, s.version, s.last, s.there = nil, '', '', 0, 0, 0, 0, 0, 0, false
   end
 end

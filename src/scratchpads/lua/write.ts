@@ -67,8 +67,18 @@ if ARGV[8] ~= '' and ARGV[8] ~= '=' .. etag then return {'ETAG_DIFFERS', etag} e
 begin(string.sub(id, 1, 12), grant)
 s.last = math.max(grant, s.last)
 s.rev, s.version = s.rev + 1, s.version + 1
-local value = '{"version":' .. s.version .. ',"rev":' .. s.rev .. ',"thread_seq":' .. s.last .. ',"updated_at":"' .. at .. '",' .. ARGV[9] .. ',"content":' .. ARGV[10] .. '}'
-redis.call('SET', CONTENT, value)
+local head = '{"version":' .. s.version .. ',"rev":' .. s.rev .. ',"thread_seq":' .. s.last .. ',"updated_at":"' .. at .. '",' .. ARGV[9] .. ',"content":'
+local text, value = ARGV[10], nil
+if #text <= 16384 then
+  value = head .. text .. '}'
+  redis.call('SET', CONTENT, value)
+else
+  -- A long one is put together where it will stand, at its full length at once: here it would be copied twice.
+  redis.call('UNLINK', CONTENT)
+  redis.call('SETRANGE', CONTENT, #head + #text, '}')
+  redis.call('SETRANGE', CONTENT, #head, text)
+  redis.call('SETRANGE', CONTENT, 0, head)
+end
 redis.call('HSET', META, 'epoch', s.epoch, 'rev', s.rev, 'version', s.version, 'there', '1', 'crev', s.rev, 'last', s.last, 'tag', s.tag, 'tags', s.tags)
 local done = result(1)
 remember(done)
@@ -130,16 +140,28 @@ export const RAISE = `
 ${STATE}
 ${LIST}
 local thread = tonumber(ARGV[1])
-if not s.epoch and not s.mark then return {'DONE'} end
+if not s.epoch and not s.mark then return {'DONE', ''} end
 redis.call('HSET', META, 'mark', ARGV[2])
 if s.fence then redis.call('HSET', META, 'fence', math.max(s.fence, thread)) end
 if not s.epoch then
   redis.call('PEXPIRE', META, 60000)
-  return {'DONE'}
+  return {'DONE', ''}
 end
 local seq, rev = s.seq, s.rev
 if s.last >= thread then seq, rev = beforeThread(thread) end
 redis.call('HSET', META, 'n:' .. ARGV[1], seq .. ':' .. rev)
+return {'DONE', s.epoch, s.last, s.seq, s.rev}
+`;
+
+/**
+ * Where a raise that came in time found positions at or above its own: the record is older than the state (restored), and its
+ * heads say nothing of what stands in the list. 1 thread seq, 2… what the raise answered: epoch, last, seq, rev. The change
+ * stands at the list's end of that moment; \`over\` is up to where positions of the thread decide nothing.
+ */
+export const NOTE = `
+${STATE}
+if s.epoch ~= ARGV[2] then return {'DONE'} end
+redis.call('HSET', META, 'n:' .. ARGV[1], ARGV[4] .. ':' .. ARGV[5], 'over', math.max(s.over, tonumber(ARGV[3])))
 return {'DONE'}
 `;
 

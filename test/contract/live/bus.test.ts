@@ -3,6 +3,8 @@ import type { Bus } from '../../../src/live/bus.ts';
 import { createRedisBus } from '../../../src/live/redisBus.ts';
 import { setLogLevel } from '../../../src/shared/log.ts';
 import { openRedis, type RedisConnections } from '../../../src/storage/redis.ts';
+import { announceOn } from '../../../src/timeline/announce.ts';
+import { userChannel } from '../../../src/timeline/live.ts';
 import { type RedisServer, startRedis } from '../../support/redis.ts';
 import { ready } from './ready.ts';
 
@@ -147,4 +149,25 @@ test('publishing without Redis says so at once and throws nothing', async () => 
   await server.restart();
   await Promise.all([ready(redis.commands), ready(redis.subscriber)]);
   expect(await bus.publish('a', 'hello')).toBe(true);
+});
+
+test('what was gathered is announced before it closes, and nothing is published after', async () => {
+  const log = {
+    info: () => undefined,
+    warn: (_facts: object, message: string) => void warnings.push(message),
+  };
+  const closing = createRedisBus({ ...redis, log });
+  const announce = announceOn(closing, { wake: () => undefined });
+  const [list, other] = [heard(userChannel('user_1')), heard('other')];
+  await Promise.all([list.listening, other.listening]);
+  announce.moved('user_1', 'thread_1', 7);
+  announce.close();
+  closing.close();
+  await list.message;
+  expect(await closing.publish('other', 'too late')).toBe(false);
+  await bus.publish('other', 'end');
+  await other.message;
+  list.leave();
+  other.leave();
+  expect([list.messages.length, other.messages, warnings]).toEqual([1, ['end'], []]);
 });

@@ -55,3 +55,29 @@ test('scratchpads live, are fenced and are purged alike with the embedded databa
   const state = async () => (await redis.keys(`*${userId}*`)).filter((key) => !key.endsWith(':gone'));
   await until(async () => (await state()).length === 0);
 });
+
+test('memory and messages are found alike with the embedded database', async () => {
+  const { owner, threadId, people, mark } = await createWorld(api.services, 'remembering');
+  const { memories, search, timeline, participants } = api.services;
+  const as = people.scout.id;
+  const texts = ['Die Straße zum Café', '我们把数据库迁移到新服务器', 'ประชุมที่กรุงเทพ', 'deployments at ΑΘΗΝΑ'];
+  for (const text of texts)
+    await memories.store(owner, { as, threadId, payload: { text, tags: ['a', { n: 1 }] } });
+  const content = `${mark} 东京会议`;
+  const { event } = await timeline.post(owner, { threadId, as, content });
+  const recalled = async (question: object): Promise<number[]> => {
+    const { edges } = await memories.recall(owner, { as, threadId, ...question });
+    return edges.map(({ node }) => texts.indexOf((node.payload as { text: string }).text));
+  };
+  expect(
+    await Promise.all(['CAFE', '数据库', 'กรุงเทพ', 'deployment αθηνα'].map((query) => recalled({ query }))),
+  ).toEqual([[0], [1], [2], [3]]);
+  expect(await recalled({ match: { tags: [{ n: 1 }] }, last: 2 })).toEqual([1, 0]);
+  for (const viewer of [null, as]) {
+    const found = await search.messages(owner, { query: '会议', as: viewer });
+    expect(found.edges.map(({ node }) => node.id)).toEqual([event.id]);
+  }
+  expect((await search.messages(owner, { query: '会议', as: people.rex.id })).edges).toEqual([]);
+  const { id } = await participants.clone(owner, { participantId: as, handle: 'embedded-clone' });
+  expect((await memories.pageOf(owner, id, {}))?.edges).toHaveLength(texts.length + 2);
+});

@@ -128,6 +128,52 @@ describe('a write that was authorised before a removal and runs after it', () =>
   });
 });
 
+describe('a read that was begun before a removal and runs after it', () => {
+  const READ = `query ($id: ID!, $as: ID) { scratchpad(id: $id, as: $as) {
+    content { text } entries(last: 20) { nodes { content } } formattedView } }`;
+  interface Told {
+    readonly content: { readonly text: string } | null;
+    readonly entries: { readonly nodes: readonly { readonly content: string }[] };
+    readonly formattedView: string | null;
+  }
+  const ROUNDS = Number(process.env.HELD_READS ?? 130);
+  const AT_ONCE = 16;
+
+  test('never shows what came after it, thousands of times', async () => {
+    const scene = await newScene();
+    const { owner, scratchpadId, people, apiKey } = scene;
+    const { ada, rex } = people;
+    const read = async (as: string | null): Promise<Told | null> => {
+      const { data, errors } = await writer.run({ apiKey }, READ, { id: scratchpadId, as });
+      expect(errors).toBeUndefined();
+      return (data?.scratchpad ?? null) as Told | null;
+    };
+    const write = async (text: string): Promise<void> => {
+      const by = padWriting(changer);
+      await by.append(owner, { scratchpadId, as: ada.id, content: text });
+      await by.setContent(owner, { scratchpadId, as: ada.id, text });
+    };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await write(`before ${round}`);
+      held.hold();
+      const reads = Array.from({ length: AT_ONCE }, () => read(rex.id));
+      const answers = Promise.all(reads);
+      await until(() => Promise.resolve(held.waiting >= AT_ONCE));
+      await change(scene, 'REMOVED');
+      await write(`after ${round}`);
+      held.release();
+      for (const told of await answers) {
+        expect(told?.entries.nodes.at(-1)).toEqual({ content: `before ${round}` });
+        expect(JSON.stringify(told)).not.toContain('after');
+        // Of the body nothing is left that it could be shown.
+        expect(told).toMatchObject({ content: null, formattedView: null });
+      }
+      await change(scene, 'ACTIVE');
+    }
+    expect((await read(null))?.entries.nodes.at(-1)).toEqual({ content: `after ${ROUNDS - 1}` });
+  }, 120_000);
+});
+
 describe('writers and changes that race freely', () => {
   test('leave each author’s entries within its own windows, and every other entry', async () => {
     const scene = await newScene();

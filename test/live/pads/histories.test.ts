@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { resumable, steady } from '../../../src/client/index.ts';
 import { type Server, startApp, startProcess } from '../../support/app.ts';
-import { type CuttingProxy, startCuttingProxy } from '../../support/cuttingProxy.ts';
 import {
   APPEND,
   createPadWorld,
@@ -14,19 +13,22 @@ import {
   type PadWorld,
   told,
 } from '../../support/padApi.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 import { type Act, history } from './history.ts';
 import { ClientPad, MEMBERS, PadModel, VIEWERS, type Viewer } from './model.ts';
 
 let here: Awaited<ReturnType<typeof startApp>>;
 let there: Server;
-let proxies: CuttingProxy[];
+let proxies: TcpProxy[];
 let redis: Redis;
 
 beforeAll(async () => {
   here = await startApp();
   there = await startProcess(here.stores);
   proxies = await Promise.all(
-    [here, there].map(({ url }) => startCuttingProxy({ port: Number(new URL(url).port) })),
+    [here, there].map(({ url }) =>
+      startTcpProxy(() => ({ host: '127.0.0.1', port: Number(new URL(url).port) })),
+    ),
   );
   redis = new Redis(inject('redisUrl').replace('unix://', ''));
 });
@@ -212,7 +214,7 @@ const play = async (acts: readonly Act[]): Promise<void> => {
         break;
       }
       case 'cut':
-        proxies[act.choice % 2]?.cut((open) => act.choice % open);
+        proxies[act.choice % 2]?.cut((index, open) => index === act.choice % open);
         break;
       case 'compare':
         await compare();

@@ -52,7 +52,7 @@ const FOLLOW = /* GraphQL */ `
     timeline(threadId: $threadId, after: $after, types: $types, as: $as) { cursor ended event { ...Event } }
   } ${LASTING_EVENT}`;
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 1_000 * Number(process.env.ORACLE_PATIENCE ?? 20);
 
 /** The same, asking of events nothing but which they are. */
 const FOLLOW_BRIEFLY = /* GraphQL */ `

@@ -1,0 +1,197 @@
+import { conflict, forbidden, notFound } from '../shared/errors.ts';
+import { type Database, statement } from '../storage/database.ts';
+import type { Inbox } from './inboxes.ts';
+
+/** How long a stream is believed to live after it was last heard of: its process may have been killed. */
+const HELD_SECONDS = 15;
+/** A delivery is not renewed for longer than this. */
+const RENEWED_SECONDS = 3_600;
+
+const CLAIM = statement<{ owner_id: string }>(
+  'inbox_claim',
+  `INSERT INTO inboxes AS i (owner_id, participant_id, run_id, thread_id, holder, held_until)
+   VALUES ($1, $2, $3, $4, $5, clock_timestamp() + ${HELD_SECONDS} * interval '1 second')
+   ON CONFLICT (owner_id, participant_id, run_id) DO UPDATE SET
+     thread_id = EXCLUDED.thread_id, holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
+   WHERE NOT $6 OR i.holder IS NULL OR i.held_until <= clock_timestamp()
+   RETURNING i.owner_id`,
+);
+const KIND = statement<{ kind: string }>(
+  'inbox_kind',
+  'SELECT p.kind::text AS kind FROM participants p WHERE p.owner_id = $1 AND p.id = $2',
+);
+const RELEASE = statement<{ owner_id: string }>(
+  'inbox_release',
+  `WITH given_back AS (
+     UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1
+     WHERE t.owner_id = $1 AND t.participant_id = $2 AND t.holder = $4 AND t.delivery_id = ANY ($5::text[]))
+   UPDATE inboxes i SET holder = NULL, held_until = clock_timestamp()
+   WHERE i.owner_id = $1 AND i.participant_id = $2 AND i.run_id = $3 AND i.holder = $4 RETURNING i.owner_id`,
+);
+const RENEW = statement<{ delivery_id: string }>(
+  'inbox_renew',
+  `UPDATE inbox_threads t SET leased_until = greatest(t.leased_until, clock_timestamp() + $4 * interval '1 second')
+   WHERE t.delivery_id IN (
+     SELECT o.delivery_id FROM unnest($1::text[], $2::text[], $3::text[]) AS u(owner_id, participant_id, holder)
+     JOIN inbox_threads o ON o.owner_id = u.owner_id AND o.participant_id = u.participant_id AND o.delivery_id IS NOT NULL
+       AND o.holder = u.holder AND o.leased_until > clock_timestamp()
+       AND o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'
+     FOR NO KEY UPDATE OF o SKIP LOCKED)
+   RETURNING t.delivery_id`,
+);
+const EXTEND = statement<{ leased_until: string }>(
+  'inbox_extend',
+  `UPDATE inbox_threads t SET leased_until = clock_timestamp() + $4 * interval '1 second'
+   WHERE t.delivery_id = $3 AND t.owner_id = $1 AND t.participant_id = $2 AND ($5::text IS NULL OR t.thread_id = $5)
+   RETURNING t.leased_until`,
+);
+
+/** People have no inbox. Errors: NOT_FOUND, FORBIDDEN. */
+export const requireAgent = async (database: Database, inbox: Inbox): Promise<void> => {
+  const [row] = await database.query(KIND, [inbox.ownerId, inbox.participantId]);
+  if (row === undefined) throw notFound('Participant');
+  refusePerson(row);
+};
+
+export const refusePerson = ({ kind }: { readonly kind: string }): void => {
+  if (kind === 'HUMAN') throw forbidden('Only agents and units have an inbox.');
+};
+
+/** Makes a stream the inbox's; in `standby` only if nobody has it. Whether it did. */
+export const claimInbox = async (
+  database: Database,
+  inbox: Inbox,
+  holder: string,
+  standby: boolean,
+): Promise<boolean> => {
+  const values = [inbox.ownerId, inbox.participantId, inbox.runId, inbox.threadId, holder, standby];
+  return (await database.query(CLAIM, values)).length > 0;
+};
+
+/** The stream is over. What it took and never handed on (`unsent`) may be taken at once, as if it had not been. */
+export const releaseInbox = async (
+  database: Database,
+  inbox: Inbox,
+  holder: string,
+  unsent: readonly string[],
+): Promise<void> => {
+  await database.query(RELEASE, [inbox.ownerId, inbox.participantId, inbox.runId, holder, unsent]);
+};
+
+/** Renews what open streams have in hand. A lease that was given back, or ran out, is not. */
+export const renewLeases = async (
+  database: Database,
+  leaseSeconds: number,
+  streams: readonly { readonly inbox: Inbox; readonly holder: string }[],
+): Promise<void> => {
+  await database.query(RENEW, [
+    streams.map(({ inbox }) => inbox.ownerId),
+    streams.map(({ inbox }) => inbox.participantId),
+    streams.map(({ holder }) => holder),
+    leaseSeconds,
+  ]);
+};
+
+/** Sets a lease to end so many seconds from now. When that is; Errors: CONFLICT (not in flight any more), NOT_FOUND, FORBIDDEN. */
+export const extendLease = async (
+  database: Database,
+  inbox: Inbox,
+  deliveryId: string,
+  seconds: number,
+): Promise<string> => {
+  const values = [inbox.ownerId, inbox.participantId, deliveryId, seconds, inbox.threadId];
+  const [row] = await database.query(EXTEND, values);
+  if (row !== undefined) return row.leased_until;
+  await requireAgent(database, inbox);
+  throw conflict('This delivery is not in flight: it was acknowledged, or handed out again since.', {
+    field: 'deliveryId',
+  });
+};
+
+/**
+ * Of everybody in this process who waits for an inbox, whether there is something to do. One statement. `OFFSET 0` has each
+ * question asked by itself, and not answered for all inboxes there are; the orders are those of the indexes that answer it
+ * with one row, however much of what is asked for there is.
+ */
+const POLL = statement<{ ordinal: number; is_lost: boolean; has_news: boolean; has_moved: boolean }>(
+  'inbox_poll',
+  `WITH asked AS (
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bool[], $7::bigint[])
+       WITH ORDINALITY AS u(owner_id, participant_id, run_id, thread_id, holder, mentions_only, since, ordinal)
+   ), kept AS (
+     UPDATE inboxes i SET held_until = clock_timestamp() + ${HELD_SECONDS} * interval '1 second' FROM asked u
+     WHERE i.owner_id = u.owner_id AND i.participant_id = u.participant_id AND i.run_id = u.run_id AND i.holder = u.holder
+       AND i.held_until < clock_timestamp() + ${HELD_SECONDS - 5} * interval '1 second'
+   )
+   SELECT u.ordinal::int AS ordinal,
+     u.holder IS NOT NULL AND NOT EXISTS (
+       SELECT 1 FROM inboxes i WHERE i.owner_id = u.owner_id AND i.participant_id = u.participant_id AND i.run_id = u.run_id
+         AND i.holder = u.holder OFFSET 0) AS is_lost,
+     EXISTS (SELECT 1 FROM inbox_controls c WHERE c.owner_id = u.owner_id AND c.participant_id = u.participant_id
+         AND c.inbox_run_id = u.run_id AND c.told_at IS NULL ORDER BY c.number OFFSET 0)
+     OR (CASE WHEN u.thread_id IS NOT NULL THEN EXISTS (
+           SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.thread_id = u.thread_id
+             AND t.participant_id = u.participant_id
+             AND CASE WHEN u.mentions_only THEN t.mentioned_since ELSE t.pending_since END IS NOT NULL
+             AND (t.delivery_id IS NULL OR t.leased_until <= now()) OFFSET 0)
+         ELSE CASE WHEN u.mentions_only THEN EXISTS (
+           SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.participant_id = u.participant_id
+             AND t.delivery_id IS NULL AND t.mentioned_since IS NOT NULL AND t.pending_since IS NOT NULL
+             AND NOT tp_is_left_to_run(u.owner_id, u.participant_id, u.run_id, t.thread_id)
+             ORDER BY t.mentioned_since OFFSET 0)
+         ELSE EXISTS (
+           SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.participant_id = u.participant_id
+             AND t.delivery_id IS NULL AND t.pending_since IS NOT NULL
+             AND NOT tp_is_left_to_run(u.owner_id, u.participant_id, u.run_id, t.thread_id)
+             ORDER BY t.pending_since OFFSET 0) END
+         OR EXISTS (
+           SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.participant_id = u.participant_id
+             AND t.delivery_id IS NOT NULL AND t.leased_until <= now()
+             AND CASE WHEN u.mentions_only THEN t.mentioned_since ELSE t.pending_since END IS NOT NULL
+             AND NOT tp_is_left_to_run(u.owner_id, u.participant_id, u.run_id, t.thread_id)
+             ORDER BY t.leased_until OFFSET 0) END
+       AND (p.concurrent_threads OR NOT EXISTS (
+         SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.participant_id = u.participant_id
+           AND t.delivery_id IS NOT NULL AND t.leased_until > now() ORDER BY t.leased_until OFFSET 0))) AS has_news,
+     u.holder IS NOT NULL AND EXISTS (
+       SELECT 1 FROM thread_heads h WHERE h.owner_id = u.owner_id AND h.activity > u.since ORDER BY h.activity OFFSET 0) AS has_moved
+   FROM asked u JOIN participants p ON p.owner_id = u.owner_id AND p.id = u.participant_id`,
+);
+
+export interface Asked {
+  readonly inbox: Inbox;
+  readonly threadId: string | null;
+  readonly holder: string | null;
+  readonly onlyMentions: boolean;
+  /** Activity (microseconds since 1970) up to which everything was looked at for its digests. */
+  readonly since: string;
+}
+
+export interface Polled {
+  /** The inbox is another stream's by now. */
+  readonly isLost: boolean;
+  readonly hasNews: boolean;
+  /** Some thread of the tenant moved: a digest may have something to say. */
+  readonly hasMoved: boolean;
+}
+
+/** In the order of `asked`; keeps their inboxes theirs. */
+export const pollInboxes = async (
+  database: Database,
+  asked: readonly Asked[],
+): Promise<(Polled | undefined)[]> => {
+  const rows = await database.query(POLL, [
+    asked.map(({ inbox }) => inbox.ownerId),
+    asked.map(({ inbox }) => inbox.participantId),
+    asked.map(({ inbox }) => inbox.runId),
+    asked.map(({ inbox, threadId }) => threadId ?? inbox.threadId),
+    asked.map(({ holder }) => holder),
+    asked.map(({ onlyMentions }) => onlyMentions),
+    asked.map(({ since }) => since),
+  ]);
+  const byOrdinal = new Map(rows.map((row) => [row.ordinal, row]));
+  return asked.map((_, index) => {
+    const row = byOrdinal.get(index + 1);
+    return row && { isLost: row.is_lost, hasNews: row.has_news, hasMoved: row.has_moved };
+  });
+};

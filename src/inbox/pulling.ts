@@ -1,0 +1,106 @@
+import type { Actor } from '../auth/actor.ts';
+import { CREDENTIAL_IS_ALIVE, CREDENTIALS } from '../auth/credentialRow.ts';
+import { noCredential } from '../auth/presented.ts';
+import { badInput, notFound } from '../shared/errors.ts';
+import { isId } from '../shared/ids.ts';
+import { LIMITS } from '../shared/input.ts';
+import { statement } from '../storage/database.ts';
+import { type ControlNotice, type Handing, type MessageDelivery, takeInbox } from './handOut.ts';
+import { type Inbox, inboxOf } from './inboxes.ts';
+import { createSleep } from './sleep.ts';
+import type { Waking } from './waking.ts';
+
+export interface TakeInput {
+  readonly as?: string | null | undefined;
+  readonly threadId?: string | null | undefined;
+  readonly max?: number | null | undefined;
+  readonly batch?: number | null | undefined;
+  readonly onlyMentions?: boolean | null | undefined;
+  readonly waitSeconds?: number | null | undefined;
+  /** With a `max` of 1: as what it is delivered, once, however often it is asked for. */
+  readonly deliveryId?: string | undefined;
+}
+
+const MAX_WAIT_SECONDS = 30;
+/** What is given after a wait was asked for a while ago: the credential may have ended since. */
+const ALIVE = statement<{ id: string }>(
+  'credential_alive',
+  `SELECT c.id FROM ${CREDENTIALS} WHERE c.id = $1 AND ${CREDENTIAL_IS_ALIVE}`,
+);
+
+export const requireBatch = (batch: number | null | undefined, field = 'batch'): number => {
+  const size = batch ?? 1;
+  if (size < 1 || size > LIMITS.pageSize)
+    throw badInput(`${field} must be 1 to ${LIMITS.pageSize}.`, { field, limit: LIMITS.pageSize });
+  return size;
+};
+
+export interface Pulling extends Handing {
+  readonly waking: Waking;
+  /** Fires when this process is about to stop: whoever waits is answered at once. */
+  readonly draining: AbortSignal;
+}
+
+/**
+ * What an inbox has to give, up to `max` deliveries: at once, or as soon as there is something, or nothing when the wait is over,
+ * the client has gone or the process drains. It holds no connection while it waits.
+ * Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in `threadId`), UNAUTHENTICATED (ended meanwhile).
+ */
+export const createTake =
+  ({ waking, draining, ...handing }: Pulling) =>
+  async (
+    actor: Actor,
+    input: TakeInput,
+    clientGone: AbortSignal,
+  ): Promise<{ inbox: Inbox; given: readonly (ControlNotice | MessageDelivery)[] }> => {
+    const { inbox, tenant } = inboxOf(actor, input.as);
+    const threadId = input.threadId ?? null;
+    if (threadId !== null && (!isId('Thread', threadId) || threadId !== (inbox.threadId ?? threadId)))
+      throw notFound('Thread');
+    const waitSeconds = input.waitSeconds ?? 0;
+    if (waitSeconds < 0 || waitSeconds > MAX_WAIT_SECONDS)
+      throw badInput(`waitSeconds must be 0 to ${MAX_WAIT_SECONDS}.`, {
+        field: 'waitSeconds',
+        limit: MAX_WAIT_SECONDS,
+      });
+    const options = {
+      threadId,
+      max: requireBatch(input.max, 'max'),
+      batch: requireBatch(input.batch),
+      onlyMentions: input.onlyMentions ?? false,
+      holder: null,
+      told: [],
+      deliveryId: input.deliveryId ?? null,
+    };
+    const take = async () => {
+      const given = await takeInbox(handing, inbox, options);
+      return given === 'TAKEN_OVER' ? [] : given;
+    };
+
+    const first = await take();
+    if (first.length > 0 || waitSeconds === 0) return { inbox, given: first };
+
+    const until = performance.now() + waitSeconds * 1_000;
+    const sleep = createSleep();
+    const leave = waking.join({
+      asks: () => ({ inbox, threadId, holder: null, onlyMentions: options.onlyMentions, since: '0' }),
+      wake: sleep.wake,
+      moved: () => undefined,
+    });
+    const signals = [clientGone, draining];
+    for (const signal of signals) signal.addEventListener('abort', sleep.wake, { once: true });
+    try {
+      for (;;) {
+        const left = until - performance.now();
+        if (left <= 0 || clientGone.aborted || draining.aborted) return { inbox, given: [] };
+        await sleep.for(left);
+        if (clientGone.aborted) return { inbox, given: [] };
+        if ((await handing.database.query(ALIVE, [tenant.credentialId])).length === 0) throw noCredential();
+        const given = await take();
+        if (given.length > 0) return { inbox, given };
+      }
+    } finally {
+      leave();
+      for (const signal of signals) signal.removeEventListener('abort', sleep.wake);
+    }
+  };

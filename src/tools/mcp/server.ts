@@ -1,0 +1,138 @@
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { Services } from '../../services.ts';
+import type { Json } from '../../shared/canonical.ts';
+import { DomainError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import { failed, type ToolOutput } from '../answers.ts';
+import { parametersOf } from '../catalogue.ts';
+import { executeAt } from '../execution.ts';
+import { isPlain, type McpCaller, placeOf, toolsFor, workplaceOf } from './caller.ts';
+import { CALL_ID } from './requests.ts';
+import { listedResources, RESOURCE_TEMPLATES, readResource, resourceOf } from './resources.ts';
+import { executeInHand } from './taking.ts';
+import { instructionsFor, nothingInHand, whatThereIs } from './words.ts';
+
+export interface ServerDeps {
+  readonly services: Services;
+  readonly log: Logger;
+  readonly caller: McpCaller;
+  readonly requestId: string;
+  /** Whether the client asks who this is, and is told how to work here. */
+  readonly isGreeting: boolean;
+  /** Keeps what the client wants to hear of; null where the protocol's own streams do. */
+  readonly subscriptions: {
+    subscribe(uri: string): Promise<void>;
+    unsubscribe(uri: string): Promise<void>;
+  } | null;
+}
+
+const INFO = { name: 'threadpad', title: 'Threadpad', version: '0.1.0' } as const;
+
+/**
+ * An MCP server for one request of one caller: nothing is kept in it, so any process may answer the next. Source: Model
+ * Context Protocol 2025-11-25 and 2026-07-28.
+ */
+export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
+  const { services, log, caller, requestId, subscriptions, isGreeting } = deps;
+  const server = new Server(INFO, {
+    capabilities: { tools: {}, resources: { subscribe: true, listChanged: isPlain(caller) } },
+    ...(isGreeting ? { instructions: instructionsFor(await toolsFor(services, caller), caller) } : {}),
+  });
+
+  const masked = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      throw protocolErrorOf(error, log, requestId);
+    }
+  };
+
+  const call = async (name: string, given: Json, { mcpReq }: ServerContext): Promise<ToolOutput> => {
+    const tools = await toolsFor(services, caller);
+    const isOffered = tools.some((tool) => tool.name === name);
+    if (!isOffered) return failed(`There is no tool "${name}" for you. ${whatThereIs(tools)}`);
+    const meta = mcpReq._meta?.[CALL_ID];
+    const callId = typeof meta === 'string' ? meta : null;
+    const shownId = callId ?? String(mcpReq.id);
+    const request = { name, arguments: given, callId, shownId, signal: mcpReq.signal };
+    if (isPlain(caller)) return executeInHand(services, caller, tools, request);
+    return executeAt(services, workplaceOf(caller), request);
+  };
+
+  server.setRequestHandler('tools/list', () =>
+    masked(async () => ({
+      tools: (await toolsFor(services, caller)).map((tool) => ({
+        name: tool.name,
+        description: tool.description,
+        inputSchema: parametersOf(tool),
+        annotations: { readOnlyHint: tool.isReadOnly, openWorldHint: false },
+      })),
+    })),
+  );
+
+  server.setRequestHandler('tools/call', ({ params }, context) =>
+    masked(async (): Promise<CallToolResult> => {
+      const { output, isError } = await call(params.name, (params.arguments ?? {}) as Json, context).catch(
+        toldToModel,
+      );
+      return { content: [{ type: 'text', text: output }], isError };
+    }),
+  );
+
+  server.setRequestHandler('resources/list', () =>
+    masked(async () => ({ resources: listedResources((await placeOf(services, caller)) !== null) })),
+  );
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: RESOURCE_TEMPLATES }));
+
+  server.setRequestHandler('resources/read', ({ params: { uri } }) =>
+    masked(async () => {
+      const at = await placeOf(services, caller);
+      if (at === null) {
+        const words = nothingInHand(await toolsFor(services, caller));
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, words);
+      }
+      return { contents: [await readResource(services, services.createLoaders(caller.actor), at, uri)] };
+    }),
+  );
+
+  if (subscriptions !== null) {
+    server.setRequestHandler('resources/subscribe', ({ params: { uri } }) =>
+      masked(async () => {
+        if (resourceOf(uri)?.cursor !== undefined || resourceOf(uri) === null)
+          throw new ProtocolError(
+            ProtocolErrorCode.InvalidParams,
+            'There is no such resource to subscribe to.',
+          );
+        await subscriptions.subscribe(uri);
+        return {};
+      }),
+    );
+    server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) =>
+      masked(async () => {
+        await subscriptions.unsubscribe(uri);
+        return {};
+      }),
+    );
+  }
+  return server;
+};
+
+/** What a tool's runtime would be told: here the model is all there is. */
+const toldToModel = (error: unknown): ToolOutput => {
+  if (error instanceof DomainError && error.code !== 'INTERNAL') return failed(error.message);
+  throw error;
+};
+
+const protocolErrorOf = (error: unknown, log: Logger, requestId: string): ProtocolError => {
+  if (error instanceof DomainError && error.code !== 'INTERNAL')
+    return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { code: error.code });
+  log.error({ err: error, requestId, path: '/mcp' }, 'unexpected error');
+  return new ProtocolError(ProtocolErrorCode.InternalError, 'Internal server error', { requestId });
+};

@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import type { Cluster, Redis } from 'ioredis';
+import type { TenantActor } from '../../auth/actor.ts';
+import type { Bus, Unsubscribe } from '../../live/bus.ts';
+import { notFound } from '../../shared/errors.ts';
+import { domainErrorOf } from '../../storage/conflict.ts';
+import { redisScript, runScript } from '../../storage/redisScripts.ts';
+
+/** What a session keeps between two requests. It lies in Redis alone, so that any process may answer the next one. */
+export interface McpSession {
+  readonly id: string;
+  /** Of the path; null on the plain one. */
+  readonly threadId: string | null;
+}
+
+export interface McpSessions {
+  /** One that is not there yet. */
+  fresh(threadId: string | null): McpSession;
+  /** From now on it is there, for this credential alone. */
+  open(session: McpSession, actor: TenantActor): Promise<void>;
+  /**
+   * Null for one that never was, is over, or is another's or another path's. It lives on for a day, with all it subscribed to.
+   */
+  find(id: string, actor: TenantActor, threadId: string | null): Promise<McpSession | null>;
+  end(session: McpSession): Promise<void>;
+  /** The resources that the client wants to hear of, each with the position it was told of last. */
+  subscriptions(session: McpSession): Promise<ReadonlyMap<string, string>>;
+  /** From `position` on; one that is there already stays as it is. Errors: NOT_FOUND (the session is over). */
+  subscribe(session: McpSession, uri: string, position: string): Promise<void>;
+  unsubscribe(session: McpSession, uri: string): Promise<void>;
+  /** The client was told of the resource at this position. Nothing, where it does not want to hear of it any more. */
+  told(session: McpSession, uri: string, position: string): Promise<void>;
+  /**
+   * Makes this the session's one stream of notifications: `changed` is called when another request subscribes, and
+   * `over` when a newer stream takes its place, or the session is ended.
+   */
+  hold(session: McpSession, changed: () => void, over: () => void): Promise<Unsubscribe>;
+}
+
+/** A session lives so long after its last request. */
+export const DAY_SECONDS = 86_400;
+
+/** The braces are a Cluster's hash tag: all that belongs to a session lies in one slot. */
+export const sessionKey = (id: string, name: (typeof PARTS)[number]): string => `mcp:{${id}}:${name}`;
+const PARTS = ['session', 'subscriptions', 'events', 'noted'] as const;
+const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
+
+/** KEYS: session, subscriptions. */
+const FIND = redisScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return 1
+`);
+
+/** KEYS: session, subscriptions. */
+const SUBSCRIBE = redisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[2], ARGV[3])
+return 1
+`);
+
+/** KEYS: subscriptions. */
+const TOLD = redisScript(`
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
+return 0
+`);
+
+export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus: Bus }): McpSessions => {
+  const ownerOf = (actor: TenantActor): string =>
+    `${actor.userId} ${actor.credentialId} ${actor.kind === 'API_KEY' ? (actor.actAs ?? '') : actor.participantId}`;
+  const whose = (actor: TenantActor, threadId: string | null): string =>
+    `${ownerOf(actor)} ${threadId ?? ''}`;
+
+  return {
+    fresh: (threadId) => ({ id: randomBytes(32).toString('base64url'), threadId }),
+    open: ({ id, threadId }, actor) =>
+      answered(async () => {
+        await redis.set(sessionKey(id, 'session'), whose(actor, threadId), 'EX', DAY_SECONDS);
+      }),
+    find: (id, actor, threadId) =>
+      answered(async () => {
+        if (!/^[\w-]{43}$/.test(id)) return null;
+        const keys = [sessionKey(id, 'session'), sessionKey(id, 'subscriptions')];
+        const isThere = await runScript(redis, {
+          script: FIND,
+          keys,
+          args: [whose(actor, threadId), DAY_SECONDS],
+        });
+        return isThere === 1 ? { id, threadId } : null;
+      }),
+    end: (session) =>
+      answered(async () => {
+        await redis.del(...PARTS.map((part) => sessionKey(session.id, part)));
+        await bus.publish(channelOf(session), 'ended');
+      }),
+    subscriptions: ({ id }) =>
+      answered(async () => new Map(Object.entries(await redis.hgetall(sessionKey(id, 'subscriptions'))))),
+    subscribe: (session, uri, position) =>
+      answered(async () => {
+        const keys = [sessionKey(session.id, 'session'), sessionKey(session.id, 'subscriptions')];
+        const args = [uri, position, DAY_SECONDS];
+        if ((await runScript(redis, { script: SUBSCRIBE, keys, args })) !== 1) throw notFound('Session');
+        await bus.publish(channelOf(session), 'changed');
+      }),
+    unsubscribe: (session, uri) =>
+      answered(async () => {
+        await redis.hdel(sessionKey(session.id, 'subscriptions'), uri);
+        await bus.publish(channelOf(session), 'changed');
+      }),
+    told: ({ id }, uri, position) =>
+      answered(async () => {
+        const keys = [sessionKey(id, 'subscriptions')];
+        await runScript(redis, { script: TOLD, keys, args: [uri, position] });
+      }),
+    async hold(session, changed, over) {
+      const mine = `held ${randomBytes(9).toString('base64url')}`;
+      const listen = bus.subscribe(
+        channelOf(session),
+        (message) => {
+          if (message === 'changed') changed();
+          else if (message !== mine) over();
+        },
+        changed,
+      );
+      await bus.publish(channelOf(session), mine);
+      return listen;
+    },
+  };
+};
+
+/** A store that is away is `UNAVAILABLE`. */
+export const answered = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw domainErrorOf(error) ?? error;
+  }
+};
