@@ -18,6 +18,9 @@ export const padKeys = (pad: PadKey): string[] => NAMES.map((name) => keyOf(pad,
 
 export const importKey = (pad: PadKey): string => keyOf(pad, 'import');
 
+/** Where a long text is laid until the script of its write (named by its request id) makes it the content. */
+export const draftKey = (pad: PadKey, requestId: string): string => keyOf(pad, `draft:${requestId}`);
+
 /** Where changes of a pad are announced, in the script that makes them. */
 export const padChannel = (scratchpadId: string): string => `live:pad:${scratchpadId}`;
 

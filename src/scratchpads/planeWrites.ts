@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import { newEpoch } from '../shared/ids.ts';
 import { type RedisScript, type Reply, runScript } from '../storage/redisScripts.ts';
-import { legacyKeys, type PadAddress, padChannel, padKeys } from './keys.ts';
+import { draftKey, legacyKeys, type PadAddress, padChannel, padKeys } from './keys.ts';
 import {
   type Author,
   type Cleared,
@@ -22,6 +22,12 @@ import { SCRIPTS } from './scripts.ts';
 /** No command is sent later than this after its authorisation. */
 const GRANT_MS = 10_000;
 const BUSY_MS = 2;
+/** A longer text is no argument of a script: in characters of its JSON. */
+const DRAFT_LENGTH = 64 * 1024;
+/** Longer than any grant, so that none is lost before its script comes; what a killed process left is gone then. */
+const DRAFT_MS = 2 * GRANT_MS;
+/** Bytes of a content's members, beside the common ones. */
+const HEAD_BYTES = 200;
 
 export const isLate = (grant: Grant): boolean =>
   performance.now() - grant.readAt > (grant.goodForMs ?? GRANT_MS);
@@ -53,8 +59,12 @@ type Verbs = Pick<
 
 /** The verbs that change a pad, or tell again how one did. */
 export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Verbs => {
-  const run = (script: RedisScript, pad: PadAddress, args: readonly (string | number)[]) =>
-    runScript(redis, { script, keys: padKeys(pad), args });
+  const run = (
+    script: RedisScript,
+    pad: PadAddress,
+    args: readonly (string | number)[],
+    ...more: readonly string[]
+  ) => runScript(redis, { script, keys: [...padKeys(pad), ...more], args });
 
   /** Waits while a large batch of another comes in, which is a matter of milliseconds. */
   const write = async (
@@ -64,6 +74,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     key: WriteKey | null,
     own: readonly (string | number)[],
     id: string,
+    ...keys: readonly string[]
   ): Promise<Done | Unfinished | Refusal> => {
     const args = [
       id,
@@ -77,7 +88,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     ];
     for (;;) {
       if (isLate(grant)) return LATE;
-      const outcome = outcomeOf(await run(script, pad, args));
+      const outcome = outcomeOf(await run(script, pad, args, ...keys));
       if (outcome.kind !== 'BUSY') return outcome;
       await delay(BUSY_MS);
     }
@@ -92,22 +103,40 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     bytes: number,
   ): Promise<Done | Refusal> => {
     const common = commonMembers(author);
+    const values = contents.map((content) => JSON.stringify(content));
     for (;;) {
       const id = newRequestId(operation);
       let before = 0;
-      for (const part of partsOf(contents, partBytes)) {
-        const own = [
-          bytes,
-          common,
-          contents.length,
-          before,
-          ...part.map((content) => JSON.stringify(content)),
-        ];
+      for (const part of partsOf(values, partBytes)) {
+        const own = [bytes, common, values.length, before, ...part];
         const outcome = await write(SCRIPTS.append, pad, grant, key, own, id);
         if (outcome.kind === 'LOST') break;
         if (outcome.kind !== 'MORE') return outcome.kind === 'DONE' ? outcome : finished(outcome);
         before += part.length;
       }
+    }
+  };
+
+  /** A long text is laid aside first, by a plain command. */
+  const writeText = async (
+    pad: Pad,
+    grant: Grant,
+    key: WriteKey | null,
+    [etag, common]: readonly [string, string],
+    json: string,
+    id: string,
+  ): Promise<Done | Unfinished | Refusal> => {
+    if (json.length <= DRAFT_LENGTH)
+      return write(SCRIPTS.setContent, pad, grant, key, [etag, common, json], id);
+    const draft = draftKey(pad, id);
+    const room = ' '.repeat(common.length + HEAD_BYTES);
+    for (;;) {
+      if (isLate(grant)) return LATE;
+      await redis.set(draft, `${room}${json}}`, 'PX', DRAFT_MS);
+      const outcome = await write(SCRIPTS.setContent, pad, grant, key, [etag, common, ''], id, draft);
+      if (outcome.kind === 'LOST') continue;
+      if (outcome.kind !== 'DONE') await redis.unlink(draft);
+      return outcome;
     }
   };
 
@@ -128,12 +157,8 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     async setContent(pad, grant, author, { text, expectedEtag, key, operation }) {
       if (Buffer.byteLength(text) > PAD_LIMITS.content)
         return { kind: 'TOO_LARGE', what: 'CONTENT', limit: PAD_LIMITS.content };
-      const own = [
-        expectedEtag === null ? '' : `=${expectedEtag}`,
-        commonMembers(author),
-        JSON.stringify(text),
-      ];
-      const outcome = await write(SCRIPTS.setContent, pad, grant, key, own, newRequestId(operation));
+      const args = [expectedEtag === null ? '' : `=${expectedEtag}`, commonMembers(author)] as const;
+      const outcome = await writeText(pad, grant, key, args, JSON.stringify(text), newRequestId(operation));
       return outcome.kind === 'DONE' ? contentSet(outcome.result, author, text) : finished(outcome);
     },
     async clear(pad, grant, author, what, operation): Promise<Cleared | Gone | Fenced> {
@@ -205,17 +230,17 @@ const finished = (outcome: Unfinished | Refusal): Refusal => {
 };
 
 /** So many contents at a time that one script is not long at them. */
-const partsOf = (contents: readonly string[], partBytes: number): string[][] => {
+const partsOf = (values: readonly string[], partBytes: number): string[][] => {
   const parts: string[][] = [];
   let size = Number.POSITIVE_INFINITY;
-  for (const content of contents) {
+  for (const value of values) {
     // Some bytes more for what stands beside it.
-    size += content.length + 200;
+    size += value.length + 200;
     if (size > partBytes) {
       parts.push([]);
-      size = content.length;
+      size = value.length;
     }
-    parts.at(-1)?.push(content);
+    parts.at(-1)?.push(value);
   }
   return parts;
 };

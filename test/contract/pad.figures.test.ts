@@ -103,6 +103,7 @@ test('what a batch and a content at their limits cost', async () => {
   const author = newAuthor();
   const fullBatch = Array.from({ length: 1_000 }, () => 'x'.repeat(4 * 1024));
   const wideBatch = Array.from({ length: 64 }, () => 'x'.repeat(64 * 1024));
+  const wideControls = Array.from({ length: 64 }, () => '\u0001'.repeat(64 * 1024));
   const plain = 'x'.repeat(1024 * 1024);
   const escaped = '"'.repeat(1024 * 1024);
   const set = (text: string) => () =>
@@ -117,8 +118,10 @@ test('what a batch and a content at their limits cost', async () => {
     `  a part of 64 entries of 64 KiB: ${await cost(contents(wideBatch), 5)}`,
     `  1 MiB of content: ${await cost(set(plain), 5)}`,
     `  1 MiB of quotation marks: ${await cost(set(escaped), 5)}`,
+    `  1 MiB of control characters: ${await cost(set('\u0001'.repeat(1024 * 1024)), 5)}`,
+    `  a part of entries of 64 KiB of control characters: ${await cost(contents(wideControls), 5)}`,
     `  clear: ${await cost(() => plane.clear(pad, grantAt(1), author, 'ALL'), 1)}`,
   ];
   console.log(`batches\n${figures.join('\n')}`);
-  expect(figures).toHaveLength(5);
+  expect(figures).toHaveLength(7);
 });
