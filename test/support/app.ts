@@ -87,14 +87,14 @@ export const startApp = async (
   return { ...server, services: app.services, stores };
 };
 
-/** The whole product as a process of its own, on given stores; several may share them. */
+/** The whole product as it is built, as a process of its own, on given stores; several may share them. */
 export const startProcess = async (
   stores: Stores,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<
   Server & { readonly process: ChildProcess; readonly log: readonly string[]; kill9(): Promise<void> }
 > => {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+  const child = spawn(process.execPath, ['dist/main.js'], {
     env: { ...process.env, ...environmentOf(stores), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

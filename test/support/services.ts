@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
+import { build } from '../../scripts/setup.mjs';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openPostgres } from '../../src/storage/postgres.ts';
 import { startPostgres } from './postgres.ts';
@@ -18,6 +19,8 @@ export const TEMPLATE = 'threadpad_template';
 
 /** Starts one Postgres and one Redis for the whole run; both end with it, however it ends. */
 const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+  // Server processes run what is built: also where Vitest was called by itself, that is what the sources say.
+  await build();
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
