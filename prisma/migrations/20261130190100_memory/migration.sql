@@ -182,7 +182,7 @@ CREATE FUNCTION tp_walk_memory(
   p_owner text, p_participant text, p_scope text, p_terms tsquery, p_match jsonb, p_rank tsquery,
   p_above bigint, p_below bigint, p_wanted integer, p_oldest boolean
 ) RETURNS TABLE (number integer, score integer)
-LANGUAGE plpgsql STABLE ROWS 100 SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE ROWS 100 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c_many CONSTANT integer := 8192;
   v_list text := tp_memory_list(p_participant, p_scope);
@@ -199,6 +199,7 @@ DECLARE
   v_left integer := p_wanted;
   v_met integer := 0;
   v_seen bigint := 0;
+  v_places tid[];
   v_found integer;
 BEGIN
   IF p_below IS NULL THEN
@@ -225,8 +226,11 @@ BEGIN
       v_to := CASE WHEN p_oldest AND NOT v_is_rest THEN least(v_high, tp_boundary(v_low + v_size, v_size) - 1) ELSE v_high END;
       v_is_all := v_is_rest AND v_may_all AND tp_is_rare(v_rest, v_met, v_seen);
       v_query := CASE WHEN v_is_all THEN p_terms ELSE coalesce(tp_stretch(v_list, v_from, v_to) && p_terms, tp_stretch(v_list, v_from, v_to)) END;
+      v_places := NULL;
       EXIT WHEN NOT (v_is_all OR tp_is_risky(v_from, v_to, v_met));
-      EXIT WHEN (SELECT count(*) FROM (SELECT FROM memory_entries m WHERE m.words @@ v_query LIMIT c_many) d) < c_many;
+      -- Where there may be many, the index is asked first, and once.
+      v_places := ARRAY(SELECT m.ctid FROM memory_entries m WHERE m.words @@ v_query LIMIT c_many);
+      EXIT WHEN cardinality(v_places) < c_many;
       v_may_all := false;
       v_size := CASE WHEN v_size > 131072 THEN 131072 ELSE 4096 END;
     END LOOP;
@@ -236,7 +240,10 @@ BEGIN
         SELECT w.number, w.words FROM (
           -- By words alone: no other index is as good.
           SELECT m.owner_id, m.participant_id, m.scope, m.scope_no, m.number, m.payload, m.words FROM memory_entries m
-          WHERE m.words @@ v_query OFFSET 0) w
+          WHERE v_places IS NULL AND m.words @@ v_query
+          UNION ALL
+          SELECT m.owner_id, m.participant_id, m.scope, m.scope_no, m.number, m.payload, m.words FROM memory_entries m
+          WHERE m.ctid = ANY (v_places) OFFSET 0) w
         WHERE w.owner_id = p_owner AND w.participant_id = p_participant AND w.scope = p_scope
           AND w.scope_no BETWEEN v_from AND v_to AND (p_match IS NULL OR w.payload @> p_match)
         ORDER BY CASE WHEN p_oldest THEN w.number ELSE -w.number END LIMIT v_left) f;
@@ -253,7 +260,7 @@ CREATE FUNCTION tp_list_memory(
   p_owner text, p_participant text, p_scopes text[], p_terms tsquery, p_match jsonb,
   p_above bigint, p_below bigint, p_limit integer, p_oldest boolean
 ) RETURNS SETOF integer
-LANGUAGE plpgsql STABLE ROWS 50 AS $$
+LANGUAGE plpgsql STABLE ROWS 50 SET plan_cache_mode = auto AS $$
 BEGIN
   IF p_match IS NOT NULL THEN
     RETURN QUERY SELECT w.number FROM unnest(p_scopes) AS s(scope)
@@ -276,6 +283,14 @@ BEGIN
   END IF;
 END $$;
 
+-- How many of these entries, from the first on, are of p_bytes together: at least one.
+CREATE FUNCTION tp_memories_kept(p_owner text, p_participant text, p_numbers integer[], p_bytes integer) RETURNS integer
+LANGUAGE sql STABLE AS $$
+  SELECT count(*) FILTER (WHERE k.i = 1 OR k.bytes <= p_bytes)::integer FROM (
+    SELECT n.i, sum(m.bytes) OVER (ORDER BY n.i) AS bytes FROM unnest(p_numbers) WITH ORDINALITY AS n(number, i)
+    JOIN memory_entries m ON m.owner_id = p_owner AND m.participant_id = p_participant AND m.number = n.number) k
+$$;
+
 -- A page of what an agent recalls in a thread, of which it must be a member. By words: those that have all of them or,
 -- where none has, any; the best first, of the newest 2,000 up to the horizon. Without words: the newest first. p_after
 -- and p_before: {horizon, score, number}. The page is cut where its payloads are more than p_bytes together. The first
@@ -285,7 +300,7 @@ CREATE FUNCTION recall_memory(
   p_owner text, p_participant text, p_thread text, p_query text, p_match jsonb,
   p_after bigint[], p_before bigint[], p_limit integer, p_backward boolean, p_bytes integer, p_here_only boolean
 ) RETURNS TABLE (place integer, has_previous boolean, has_next boolean, horizon bigint, score integer, number integer)
-LANGUAGE plpgsql STABLE ROWS 50 AS $$
+LANGUAGE plpgsql STABLE ROWS 50 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_scopes text[] := CASE WHEN p_here_only THEN ARRAY[p_thread] ELSE ARRAY[p_thread, ''] END;
   v_marks tsquery;
@@ -297,7 +312,6 @@ DECLARE
   v_from integer;
   v_to integer;
   v_count integer;
-  v_bytes bigint := 0;
   v_kept integer;
   v_previous boolean;
   v_next boolean;
@@ -316,13 +330,7 @@ BEGIN
   IF v_words IS NULL THEN
     v_numbers := ARRAY(SELECT l FROM tp_list_memory(p_owner, p_participant, v_scopes, v_marks, p_match,
       p_before[3], p_after[3], p_limit + 1, p_backward) l);
-    v_count := least(cardinality(v_numbers), p_limit);
-    v_kept := 0;
-    FOR i IN 1 .. v_count LOOP
-      v_bytes := v_bytes + (SELECT m.bytes FROM memory_entries m WHERE m.owner_id = p_owner AND m.participant_id = p_participant AND m.number = v_numbers[i]);
-      EXIT WHEN i > 1 AND v_bytes > p_bytes;
-      v_kept := i;
-    END LOOP;
+    v_kept := tp_memories_kept(p_owner, p_participant, v_numbers[1:p_limit], p_bytes);
     IF p_backward THEN
       v_previous := v_kept < cardinality(v_numbers);
       v_next := p_before IS NOT NULL AND EXISTS (SELECT 1 FROM tp_list_memory(p_owner, p_participant, v_scopes, v_marks, p_match,
@@ -360,13 +368,8 @@ BEGIN
   ELSE
     v_to := least(v_to, v_from + p_limit - 1);
   END IF;
-  v_kept := 0;
-  FOR i IN 0 .. v_to - v_from LOOP
-    v_bytes := v_bytes + (SELECT m.bytes FROM memory_entries m WHERE m.owner_id = p_owner AND m.participant_id = p_participant
-      AND m.number = v_numbers[CASE WHEN p_backward THEN v_to - i ELSE v_from + i END]);
-    EXIT WHEN i > 0 AND v_bytes > p_bytes;
-    v_kept := i + 1;
-  END LOOP;
+  v_kept := tp_memories_kept(p_owner, p_participant,
+    ARRAY(SELECT v_numbers[CASE WHEN p_backward THEN v_to - i ELSE v_from + i END] FROM generate_series(0, v_to - v_from) i), p_bytes);
   IF p_backward THEN v_from := v_to - v_kept + 1; ELSE v_to := v_from + v_kept - 1; END IF;
   v_previous := v_from > 1 AND v_count > 0;
   v_next := v_to < v_count;

@@ -70,7 +70,7 @@ INSERT INTO message_words (owner_id, thread_id, seq, number, words)
 CREATE FUNCTION tp_walk_messages(
   p_owner text, p_viewer text, p_thread text, p_terms tsquery, p_rank tsquery, p_horizon bigint, p_wanted integer
 ) RETURNS TABLE (number bigint, thread_id text, seq integer, score integer)
-LANGUAGE plpgsql STABLE ROWS 100 SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE ROWS 100 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c_many CONSTANT integer := 8192;
   v_high bigint;
@@ -83,6 +83,7 @@ DECLARE
   v_left integer := p_wanted;
   v_met integer := 0;
   v_seen bigint := 0;
+  v_places tid[];
   v_found integer;
 BEGIN
   IF p_viewer IS NOT NULL THEN
@@ -100,8 +101,10 @@ BEGIN
       v_is_all := v_from = 1 AND v_may_all AND tp_is_rare(v_high, v_met, v_seen);
       -- Of what is rare, who sees it is looked at last.
       v_query := CASE WHEN v_is_all THEN p_terms ELSE tp_stretch(coalesce(p_thread, p_owner), v_from, v_high) && v_terms END;
+      v_places := NULL;
       EXIT WHEN NOT (v_is_all OR tp_is_risky(v_from, v_high, v_met));
-      EXIT WHEN (SELECT count(*) FROM (SELECT FROM message_words m WHERE m.words @@ v_query LIMIT c_many) d) < c_many;
+      v_places := ARRAY(SELECT m.ctid FROM message_words m WHERE m.words @@ v_query LIMIT c_many);
+      EXIT WHEN cardinality(v_places) < c_many;
       v_may_all := false;
       v_size := CASE WHEN v_size > 131072 THEN 131072 ELSE 4096 END;
     END LOOP;
@@ -110,7 +113,10 @@ BEGIN
       FROM (
         SELECT w.number, w.thread_id, w.seq, w.words FROM (
           SELECT m.owner_id, m.thread_id, m.seq, m.number, m.words FROM message_words m
-          WHERE m.words @@ v_query OFFSET 0) w
+          WHERE v_places IS NULL AND m.words @@ v_query
+          UNION ALL
+          SELECT m.owner_id, m.thread_id, m.seq, m.number, m.words FROM message_words m
+          WHERE m.ctid = ANY (v_places) OFFSET 0) w
         WHERE w.owner_id = p_owner AND (p_horizon IS NULL OR w.number <= p_horizon) AND (NOT v_is_all OR w.words @@ v_terms)
           AND CASE WHEN p_thread IS NULL
             THEN w.number BETWEEN v_from AND v_high AND EXISTS (
@@ -149,7 +155,7 @@ CREATE FUNCTION search_messages(
   p_after_horizon text, p_after_score bigint, p_after_id text, p_before_horizon text, p_before_score bigint, p_before_id text,
   p_limit integer, p_backward boolean, p_bytes integer
 ) RETURNS TABLE (place integer, has_previous boolean, has_next boolean, horizon text, score integer, thread_id text, seq integer)
-LANGUAGE plpgsql STABLE ROWS 50 AS $$
+LANGUAGE plpgsql STABLE ROWS 50 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_after bigint := tp_message_number(p_owner, p_viewer, p_after_id, 'after');
   v_before bigint := tp_message_number(p_owner, p_viewer, p_before_id, 'before');
@@ -165,9 +171,7 @@ DECLARE
   v_from integer;
   v_to integer;
   v_count integer;
-  v_bytes bigint := 0;
-  v_kept integer := 0;
-  v_at integer;
+  v_kept integer;
 BEGIN
   IF p_thread IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_thread AND (p_viewer IS NULL OR EXISTS (
@@ -195,13 +199,10 @@ BEGIN
   ELSE
     v_to := least(v_to, v_from + p_limit - 1);
   END IF;
-  FOR i IN 0 .. v_to - v_from LOOP
-    v_at := CASE WHEN p_backward THEN v_to - i ELSE v_from + i END;
-    v_bytes := v_bytes + coalesce((SELECT octet_length(b.content) + coalesce(pg_column_size(b.data), 0) FROM message_bodies b
-      WHERE b.owner_id = p_owner AND b.thread_id = v_threads[v_at] AND b.seq = v_seqs[v_at]), 0);
-    EXIT WHEN i > 0 AND v_bytes > p_bytes;
-    v_kept := i + 1;
-  END LOOP;
+  SELECT count(*) FILTER (WHERE k.i = 0 OR k.bytes <= p_bytes) INTO v_kept FROM (
+    SELECT n.i, sum(coalesce(octet_length(b.content), 0) + coalesce(pg_column_size(b.data), 0)) OVER (ORDER BY n.i) AS bytes
+    FROM (SELECT i, CASE WHEN p_backward THEN v_to - i ELSE v_from + i END AS at FROM generate_series(0, v_to - v_from) i) n
+    LEFT JOIN message_bodies b ON b.owner_id = p_owner AND b.thread_id = v_threads[n.at] AND b.seq = v_seqs[n.at]) k;
   IF p_backward THEN v_from := v_to - v_kept + 1; ELSE v_to := v_from + v_kept - 1; END IF;
   RETURN QUERY SELECT 0, v_from > 1 AND v_count > 0, v_to < v_count, v_name, 0, NULL::text, NULL::integer;
   RETURN QUERY SELECT i - v_from + 1, false, false, v_name, v_scores[i], v_threads[i], v_seqs[i] FROM generate_series(v_from, v_to) i;
