@@ -34,8 +34,10 @@ export interface FollowInboxOptions extends Pulling, PadObserving {
 
 /** Deliveries that are taken at a time: what the socket does not take yet is not leased either. */
 const PORTION = 16;
-/** How soon a store that was away is asked again, and a stream in standby asks for its turn. */
+/** How soon a store that was away is asked again. */
 const AGAIN_MS = 1_000;
+/** A stream in standby is woken when it is its turn, and asks nothing itself. */
+const LONG_MS = 60_000;
 
 /**
  * Follows an inbox: what is told at once, deliveries as they may be taken, and a digest of the rest. It takes the inbox over from
@@ -73,6 +75,7 @@ export const createFollowInbox =
         holder: isHeld ? holder : null,
         onlyMentions,
         since: digest.since,
+        standsBy: !isHeld,
       }),
       wake: sleep.wake,
       moved: () => {
@@ -149,8 +152,8 @@ export const createFollowInbox =
       isBegun = true;
       try {
         while (!isHeld && !isStopped()) {
+          if (!(await sleep.for(LONG_MS)) || isStopped()) continue;
           isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
-          if (!isHeld && !isStopped()) await sleep.for(AGAIN_MS);
         }
         // Where they cannot be looked for now, they are before the next digest.
         if (!isStopped()) await attempt(() => pads.look());

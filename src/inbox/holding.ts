@@ -116,8 +116,8 @@ export const extendLease = async (
 const POLL = statement<{ ordinal: number; is_lost: boolean; has_news: boolean; has_moved: boolean }>(
   'inbox_poll',
   `WITH asked AS (
-     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bool[], $7::bigint[])
-       WITH ORDINALITY AS u(owner_id, participant_id, run_id, thread_id, holder, mentions_only, since, ordinal)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bool[], $7::bigint[], $8::bool[])
+       WITH ORDINALITY AS u(owner_id, participant_id, run_id, thread_id, holder, mentions_only, since, stands_by, ordinal)
    ), kept AS (
      UPDATE inboxes i SET held_until = clock_timestamp() + ${HELD_SECONDS} * interval '1 second' FROM asked u
      WHERE i.owner_id = u.owner_id AND i.participant_id = u.participant_id AND i.run_id = u.run_id AND i.holder = u.holder
@@ -127,7 +127,10 @@ const POLL = statement<{ ordinal: number; is_lost: boolean; has_news: boolean; h
      u.holder IS NOT NULL AND NOT EXISTS (
        SELECT 1 FROM inboxes i WHERE i.owner_id = u.owner_id AND i.participant_id = u.participant_id AND i.run_id = u.run_id
          AND i.holder = u.holder OFFSET 0) AS is_lost,
-     EXISTS (SELECT 1 FROM inbox_controls c WHERE c.owner_id = u.owner_id AND c.participant_id = u.participant_id
+     CASE WHEN u.stands_by THEN NOT EXISTS (
+       SELECT 1 FROM inboxes i WHERE i.owner_id = u.owner_id AND i.participant_id = u.participant_id AND i.run_id = u.run_id
+         AND i.holder IS NOT NULL AND i.held_until > clock_timestamp() OFFSET 0)
+     ELSE EXISTS (SELECT 1 FROM inbox_controls c WHERE c.owner_id = u.owner_id AND c.participant_id = u.participant_id
          AND c.inbox_run_id = u.run_id AND c.told_at IS NULL ORDER BY c.number OFFSET 0)
      OR (CASE WHEN u.thread_id IS NOT NULL THEN EXISTS (
            SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.thread_id = u.thread_id
@@ -152,7 +155,7 @@ const POLL = statement<{ ordinal: number; is_lost: boolean; has_news: boolean; h
              ORDER BY t.leased_until OFFSET 0) END
        AND (p.concurrent_threads OR NOT EXISTS (
          SELECT 1 FROM inbox_threads t WHERE t.owner_id = u.owner_id AND t.participant_id = u.participant_id
-           AND t.delivery_id IS NOT NULL AND t.leased_until > now() ORDER BY t.leased_until OFFSET 0))) AS has_news,
+           AND t.delivery_id IS NOT NULL AND t.leased_until > now() ORDER BY t.leased_until OFFSET 0))) END AS has_news,
      u.holder IS NOT NULL AND EXISTS (
        SELECT 1 FROM thread_heads h WHERE h.owner_id = u.owner_id AND h.activity > u.since ORDER BY h.activity OFFSET 0) AS has_moved
    FROM asked u JOIN participants p ON p.owner_id = u.owner_id AND p.id = u.participant_id`,
@@ -165,6 +168,8 @@ export interface Asked {
   readonly onlyMentions: boolean;
   /** Activity (microseconds since 1970) up to which everything was looked at for its digests. */
   readonly since: string;
+  /** It waits until nobody has the inbox, which is the only news for it. */
+  readonly standsBy: boolean;
 }
 
 export interface Polled {
@@ -188,6 +193,7 @@ export const pollInboxes = async (
     asked.map(({ holder }) => holder),
     asked.map(({ onlyMentions }) => onlyMentions),
     asked.map(({ since }) => since),
+    asked.map(({ standsBy }) => standsBy),
   ]);
   const byOrdinal = new Map(rows.map((row) => [row.ordinal, row]));
   return asked.map((_, index) => {

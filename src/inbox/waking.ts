@@ -90,7 +90,10 @@ export const createWaking = ({
     join(waiter) {
       waiters.add(waiter);
       timer ??= setInterval(() => void tick(), Math.min(POLL_MS, renewEveryMs)).unref();
-      const wake = (): void => waiter.wake();
+      // What is said there is for whoever has the inbox.
+      const wake = (): void => {
+        if (!waiter.asks().standsBy) waiter.wake();
+      };
       // Listening again after a gap: what was said meanwhile is looked for.
       const leave = bus.subscribe(inboxChannel(waiter.asks().inbox.participantId), wake, wake);
       return () => {

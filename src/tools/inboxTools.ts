@@ -55,7 +55,7 @@ export const peekPending = async (
   const hasMore = seqs.length === PEEKED || messages.length < seqs.length;
   return said(
     jsonText({
-      count: look.unreadCount,
+      count: look.member?.state === 'ACTIVE' ? look.unreadCount : 0,
       messages,
       next_cursor: hasMore && last !== undefined ? timelineCursor(last.threadId, last.seq, last.id) : null,
     }),

@@ -26,7 +26,7 @@ beforeAll(async () => {
   untouched = await idlingFor('runs_due', 4);
   tenant = await createTenant(
     proxied.server,
-    Object.fromEntries(HANDLES.map((handle) => [handle, 'HUMAN' as const])),
+    Object.fromEntries([...HANDLES.map((handle) => [handle, 'HUMAN'] as const), ['bot', 'AGENT'] as const]),
   );
   redis = new Redis(new URL(inject('redisUrl')).pathname);
 });
@@ -140,6 +140,23 @@ test('five thousand idle subscriptions cause no statement of their own', async (
   for (const socket of sockets) socket.close();
   await gaugesBecome({ sockets: 0, subscriptions: 0, tails: 0 });
   expect(await channelsOf(threads)).toBe(0);
+});
+
+test('inboxes in standby, however many, cost one statement a second together', async () => {
+  const follow = 'subscription { inbox(standby: true) { notice } }';
+  const token = tenant.participants.bot?.token ?? '';
+  const sockets = await Promise.all(
+    Array.from({ length: 2 }, () => openBareSocket(proxied.server.socketUrl, token)),
+  );
+  for (let turn = 0; turn < 300; turn++)
+    sockets[turn % 2]?.subscribe(`s${turn}`, follow, {}).catch(() => undefined);
+  await gaugesBecome({ sockets: 2, subscriptions: 300 });
+  await idlingFor('inbox_poll', 2);
+  const { counts, seconds } = await idlingFor('inbox_poll', 5);
+  expect(counts.inbox_poll).toBeLessThanOrEqual(seconds + 2);
+  expect(counts.inbox_claim ?? 0).toBe(0);
+  for (const socket of sockets) socket.close();
+  await gaugesBecome({ sockets: 0, subscriptions: 0 });
 });
 
 /** What runs until a statement of the process's own clock has run so often. */

@@ -487,10 +487,13 @@ describe('outside of a run', () => {
       output: expect.stringMatching(/^Error: There is no tool "no_such_tool"/),
       isError: true,
     });
+    await scene.post(own, 'rex', 'unread');
     await scene.ask(
       'mutation ($input: ParticipantStateInput!) { removeParticipant(input: $input) { thread { id } } }',
       { input: { threadId: own, participantId: scene.idOf('scout') } },
     );
+    const { output } = await graphql(scout, { threadId: own, name: 'peek_pending', arguments: {} });
+    expect(JSON.parse(output)).toEqual({ count: 0, messages: [], next_cursor: null });
     for (const name of ['read_scratchpad', 'send_message', 'store'])
       expect(
         await graphql(scout, {

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/shared/ids.ts';
 import { TOOLS } from '../../src/tools/catalogue.ts';
 import { createTenant } from '../support/app.ts';
-import { listen, plainMcp } from '../support/mcp.ts';
+import { listen, mcpUrl, plainMcp } from '../support/mcp.ts';
 import { restAt } from '../support/rest.ts';
 import { type Scene, toolScene } from '../support/toolScene.ts';
 
@@ -142,6 +144,25 @@ test('a session is nobody else’s, by no header and no stream', async () => {
     expect((await mine.request('ping')).status).toBe(404);
   }
   expect(await client.request('ping')).toMatchObject({ status: 200 });
+});
+
+test('a client that wants its connection closed has it closed', async () => {
+  const asking = request(mcpUrl(scene.server, thread), {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${scene.tokenOf('scout')}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      'mcp-session-id': client.sessionId ?? '',
+      connection: 'close',
+    },
+  });
+  asking.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }));
+  const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+  answer.resume();
+  await once(answer, 'end');
+  expect(answer.statusCode).toBe(200);
+  expect(answer.headers.connection).toBe('close');
 });
 
 test('calls of one session at once each get their own answer, also under the same id', async () => {

@@ -56,6 +56,29 @@ describe('a session', () => {
     expect(await there.request('tools/list')).toMatchObject({ status: 404 });
   });
 
+  test('has one stream of notifications, also where several are opened at once', async () => {
+    const thread = await scene.open('ada', 'bo', 'scout');
+    const token = scene.tokenOf('scout');
+    for (let round = 0; round < 20; round += 1) {
+      const here = plainMcp(scene.server, token, thread);
+      await here.open();
+      await here.request('resources/subscribe', { uri: 'threadpad://timeline' });
+      const streams = await Promise.all(
+        [scene.server, other, scene.server].map((at) => listen(at, token, here.sessionId, thread)),
+      );
+      let closed = 0;
+      for (const { over } of streams) void over.then(() => (closed += 1));
+      await until(() => closed >= 2);
+      await until(async () => {
+        await scene.post(thread, 'ada', 'news');
+        return streams.some((stream) => heard(stream, 'notifications/resources/updated'));
+      }, 100);
+      expect(closed).toBe(2);
+      for (const { stop } of streams) stop();
+      await Promise.all(streams.map(({ over }) => over));
+    }
+  });
+
   test('gives an answer to whoever lost the stream that it was to come on, at another process', async () => {
     const thread = await scene.open('bo', 'scout');
     const token = scene.tokenOf('scout');

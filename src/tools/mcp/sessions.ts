@@ -32,7 +32,7 @@ export interface McpSessions {
   told(session: McpSession, uri: string, position: string): Promise<void>;
   /**
    * Makes this the session's one stream of notifications: `changed` is called when another request subscribes, and
-   * `over` when a newer stream takes its place, or the session is ended.
+   * `over` when a newer stream has taken its place, or the session is ended. Of several that begin at once the last stays.
    */
   hold(session: McpSession, changed: () => void, over: () => void): Promise<Unsubscribe>;
 }
@@ -42,7 +42,7 @@ export const DAY_SECONDS = 86_400;
 
 /** The braces are a Cluster's hash tag: all that belongs to a session lies in one slot. */
 export const sessionKey = (id: string, name: (typeof PARTS)[number]): string => `mcp:{${id}}:${name}`;
-const PARTS = ['session', 'subscriptions', 'events', 'noted'] as const;
+const PARTS = ['session', 'subscriptions', 'events', 'noted', 'stream'] as const;
 const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
 
 /** KEYS: session, subscriptions. */
@@ -115,16 +115,28 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
         await runScript(redis, { script: TOLD, keys, args: [uri, position] });
       }),
     async hold(session, changed, over) {
-      const mine = `held ${randomBytes(9).toString('base64url')}`;
+      const mine = randomBytes(9).toString('base64url');
+      const key = sessionKey(session.id, 'stream');
+      // A store that is away says nothing of whose it is: it is looked at again once it is listened to.
+      const quietly = (work: Promise<unknown>) => work.catch(() => null);
+      const compare = async (): Promise<void> => {
+        const holder = await quietly(redis.get(key));
+        if (holder !== null && holder !== mine) over();
+      };
+      await quietly(redis.set(key, mine, 'EX', DAY_SECONDS));
       const listen = bus.subscribe(
         channelOf(session),
         (message) => {
           if (message === 'changed') changed();
-          else if (message !== mine) over();
+          else if (message === 'ended') over();
+          else void compare();
         },
-        changed,
+        () => {
+          changed();
+          void compare();
+        },
       );
-      await bus.publish(channelOf(session), mine);
+      await bus.publish(channelOf(session), 'held');
       return listen;
     },
   };

@@ -28,6 +28,8 @@ export const sendWebResponse = async (
   first = '',
 ): Promise<void> => {
   const headers = Object.fromEntries(answer.headers);
+  // Whether the connection stays is between the client and Node.
+  delete headers.connection;
   const isStream = headers['content-type']?.startsWith('text/event-stream') === true;
   if (!isStream) {
     const body = Buffer.from(await answer.arrayBuffer());
