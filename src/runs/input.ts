@@ -3,11 +3,11 @@ import { badInput, notFound } from '../shared/errors.ts';
 import { LIMITS, requireBytes, requireJson } from '../shared/input.ts';
 import type { RunStatus } from './rows.ts';
 
-const DEFAULT_TOOL_CALLS = 200;
-
-export const requireToolCalls = (count: number | null | undefined): number => {
+/** null: as many as runs have that nobody counted out. */
+export const requireToolCalls = (count: number | null | undefined): number | null => {
   const limit = LIMITS.maxToolCalls;
-  const calls = count ?? DEFAULT_TOOL_CALLS;
+  const calls = count ?? null;
+  if (calls === null) return null;
   if (!Number.isInteger(calls) || calls < 1 || calls > limit)
     throw badInput(`maxToolCalls must be 1 to ${limit}.`, { field: 'maxToolCalls', limit });
   return calls;

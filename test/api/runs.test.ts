@@ -20,6 +20,7 @@ afterAll(() => server.close());
 const RUN =
   'id status error result toolCalls maxToolCalls expiresAt conversationThreadId metaData scratchpadAccess';
 interface RunFields {
+  readonly maxToolCalls: number;
   readonly id: string;
   readonly status: string;
   readonly error: string | null;
@@ -539,6 +540,26 @@ describe('a run of a run', () => {
     await statusAfter(token('boss'), { runId: parent.run.id, status: 'CANCELLED' });
     await until(async () => (await isDead(parent.token)) && (await isDead(made.token)));
     expect(await child({})).toBe('UNAUTHENTICATED');
+  });
+
+  test('makes no more tool calls than its parent has left', async () => {
+    const { padId, id, token } = await createScene();
+    const { token: parent } = must(
+      await delegate(token('boss'), { participantId: id('out'), scratchpadId: padId, maxToolCalls: 3 }),
+    );
+    const child = async (input: Input): Promise<number | string> => {
+      const made = await delegate(parent, { participantId: id('far'), ...input });
+      return typeof made === 'string' ? made : made.run.maxToolCalls;
+    };
+    expect(await child({ maxToolCalls: 4 })).toBe('FORBIDDEN');
+    expect(await child({ maxToolCalls: 3 })).toBe(3);
+    for (const left of [2, 1]) {
+      await mutate(parent, 'executeTool', { name: 'read_scratchpad', arguments: {} }, 'output');
+      expect(await child({})).toBe(left);
+      expect(await child({ maxToolCalls: left + 1 })).toBe('FORBIDDEN');
+    }
+    await mutate(parent, 'executeTool', { name: 'read_scratchpad', arguments: {} }, 'output');
+    expect(await child({})).toBe('FORBIDDEN');
   });
 });
 

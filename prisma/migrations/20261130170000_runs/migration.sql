@@ -407,6 +407,8 @@ DECLARE
   v_viewer text;
   v_state participant_states;
   v_access scratchpad_accesses;
+  v_calls integer := coalesce(p_max_calls, 200);
+  v_left integer;
   v_expires timestamptz;
   v_conversation text := p_conversation;
   v_open text;
@@ -518,6 +520,12 @@ BEGIN
       PERFORM tp_fail('FORBIDDEN', 'A run may live no longer than the run that delegates it.', '{"field":"expiresInSeconds"}');
     END IF;
     v_expires := coalesce(v_expires, v_parent.expires_at);
+    v_left := v_parent.max_tool_calls - v_parent.tool_calls;
+    IF v_left < coalesce(p_max_calls, 1) THEN
+      PERFORM tp_fail('FORBIDDEN', 'A run may make no more tool calls than the run that delegates it has left.',
+                      jsonb_build_object('field', 'maxToolCalls', 'limit', v_left));
+    END IF;
+    v_calls := least(v_calls, v_left);
   END IF;
 
   IF v_conversation IS NULL THEN
@@ -532,7 +540,7 @@ BEGIN
             (coalesce(p_meta, '{}') - ARRAY['scratchpad_id', 'batfish_owner_user_id', 'scratch_pad_thread'])
               || jsonb_build_object('batfish_owner_user_id', p_owner)
               || CASE WHEN v_pad IS NULL THEN '{}' ELSE jsonb_build_object('scratchpad_id', v_pad, 'scratch_pad_thread', v_pad_thread) END,
-            p_max_calls, v_expires)
+            v_calls, v_expires)
     ON CONFLICT (owner_id, participant_id, conversation_thread_id) WHERE finished_at IS NULL DO NOTHING
     RETURNING * INTO v_run;
   IF v_run.id IS NULL THEN

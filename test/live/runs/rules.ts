@@ -123,6 +123,7 @@ const RULES: {
         against.push('FORBIDDEN');
       // A parent's deadline is always nearer than the one that a child is given here.
       if (parent.hasDeadline && act.expiresInSeconds !== null) against.push('FORBIDDEN');
+      if (act.maxToolCalls > parent.maxToolCalls - parent.toolCalls) against.push('FORBIDDEN');
     } else if (pad === null && delegator !== null) against.push('BAD_USER_INPUT');
     let padViewer = parent === null ? delegator : parent.padViewer;
     if (pad !== null) {
