@@ -32,8 +32,10 @@ const DelegateRunInput = builder.inputType('DelegateRunInput', {
       description:
         'A JSON object of at most 16 KiB. `scratch_pad_thread` in it (deprecated) names the thread whose scratchpad is meant, where scratchpadId is absent; it is looked up once, with the delegator’s rights.',
     }),
-    maxToolCalls: t.int({ description:
-        'How many tool calls it may make; 200 if absent. Of a child at most what its parent has left, and that if absent.' }),
+    maxToolCalls: t.int({
+      description:
+        'How many tool calls it may make; 200 if absent. Of a child at most what its parent has left, and that if absent.',
+    }),
     expiresInSeconds: t.int({
       description: `${EXPIRES}. Absent: none, of a child its parent’s, which it may not exceed.`,
     }),
