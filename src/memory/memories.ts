@@ -97,6 +97,7 @@ export const createMemories = ({
     const sourceIds = requireIds(input.sourceIds, 'sourceIds', LIMITS.sources);
     const key = requireIdempotencyKey(input.idempotencyKey);
     const text = canonicalJson(payload);
+    const bytes = Buffer.byteLength(text);
     const seen = await seesAll(
       sourceIds.length === 0
         ? Promise.resolve()
@@ -109,7 +110,7 @@ export const createMemories = ({
         threadId,
         newId('MemoryEntry'),
         text,
-        Buffer.byteLength(text),
+        bytes,
         sourceIds,
         seen.all,
         tenant.kind === 'RUN_TOKEN' ? tenant.runId : null,
@@ -117,7 +118,8 @@ export const createMemories = ({
         key === null ? null : inputHash({ payload, sourceIds }),
       ]);
     try {
-      const [row] = await lanes.run(threadId ?? participantId, store);
+      const lane = { ownerId: tenant.userId, bytes, key: threadId ?? participantId };
+      const [row] = await lanes.runText(lane, store);
       return { entry: memoryFromRow(required(row)), viewerId: participantId };
     } catch (error) {
       // A replay does not look at its sources again; so their failure tells only where there was nothing to replay.

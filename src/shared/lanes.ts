@@ -7,7 +7,14 @@ import { unavailable } from './errors.ts';
 export interface Lanes {
   /** Throws `UNAVAILABLE` if its turn does not come in time. */
   run<T>(key: string, task: () => Promise<T>): Promise<T>;
+  /**
+   * For what writes a text: a long one takes up to a second to be made searchable, so its tenant's lane comes first, and
+   * the rest of the connections stay for others. Throws `UNAVAILABLE`.
+   */
+  runText<T>(text: { ownerId: string; bytes: number; key: string }, task: () => Promise<T>): Promise<T>;
 }
+
+const LONG_BYTES = 65_536;
 
 interface Lane {
   running: number;
@@ -34,7 +41,7 @@ export const createLanes = ({ width, patienceMs }: { width: number; patienceMs: 
       };
       const timer = setTimeout(() => {
         lane.waiting.delete(admit);
-        reject(unavailable('This thread is busy. Try again.'));
+        reject(unavailable('Too much is written here at once. Try again.'));
       }, patienceMs);
       lane.waiting.add(admit);
     });
@@ -54,14 +61,18 @@ export const createLanes = ({ width, patienceMs }: { width: number; patienceMs: 
     if (lane.running === 0) lanes.delete(key);
   };
 
+  const run = async <T>(key: string, task: () => Promise<T>): Promise<T> => {
+    await enter(key);
+    try {
+      return await task();
+    } finally {
+      leave(key);
+    }
+  };
+
   return {
-    async run(key, task) {
-      await enter(key);
-      try {
-        return await task();
-      } finally {
-        leave(key);
-      }
-    },
+    run,
+    runText: ({ ownerId, bytes, key }, task) =>
+      bytes > LONG_BYTES ? run(`long ${ownerId}`, () => run(key, task)) : run(key, task),
   };
 };

@@ -121,8 +121,9 @@ export const createTimeline = ({
     const elsewhere = sourceIds.filter((source) => !isId('Event', source));
     const run = runOf(tenant);
     const sources = run === null ? sourceIds : await inReach(database, tenant.userId, run, sourceIds);
+    const bytes = Buffer.byteLength(content);
     const append = (seen: readonly string[]) =>
-      lanes.run(input.threadId, () =>
+      lanes.runText({ ownerId: tenant.userId, bytes, key: input.threadId }, () =>
         database.query(APPEND, [
           tenant.userId,
           input.threadId,

@@ -49,3 +49,25 @@ test('whoever waits too long is told so, and takes no place', async () => {
   await first;
   await expect(lanes.run('a', () => Promise.resolve('again'))).resolves.toBe('again');
 });
+
+test('long texts of one tenant wait for each other, whichever threads they are for; short ones and other tenants do not', async () => {
+  const lanes = createLanes({ width: 2, patienceMs: 60_000 });
+  const started = new Map<string, () => void>();
+  const write = (ownerId: string, bytes: number, key: string): Promise<void> =>
+    lanes.runText({ ownerId, bytes, key }, () => new Promise((resolve) => started.set(key, resolve)));
+  const all = [
+    write('a', 262_144, 'a1'),
+    write('a', 65_537, 'a2'),
+    write('a', 262_144, 'a3'),
+    write('a', 65_536, 'short'),
+    write('b', 262_144, 'b1'),
+  ];
+  await new Promise(setImmediate);
+  expect([...started.keys()].sort()).toEqual(['a1', 'a2', 'b1', 'short']);
+  started.get('a1')?.();
+  await all[0];
+  await new Promise(setImmediate);
+  expect(started.has('a3')).toBe(true);
+  for (const done of started.values()) done();
+  await Promise.all(all);
+});
