@@ -95,7 +95,7 @@ describe('a session', () => {
     const { mcpSessions: sessions } = scene.server.services;
     const { actor, session: credential } = await callerOf('scout');
     credential.close();
-    const session = sessions.fresh(thread);
+    const session = sessions.fresh(actor, thread);
     await sessions.open(session, actor);
     return { sessions, session, actor };
   };
@@ -104,7 +104,7 @@ describe('a session', () => {
     const { redis } = scene.server.services;
     const { sessions, session, actor } = await open();
     await sessions.subscribe(session, TIMELINE, 'here');
-    const keys = (['session', 'subscriptions'] as const).map((part) => sessionKey(session.id, part));
+    const keys = (['session', 'subscriptions'] as const).map((part) => sessionKey(session, part));
     for (const key of keys) await redis.expire(key, 100);
     expect(await sessions.find(session.id, actor, null)).toBe(null);
     for (const key of keys) expect(await redis.ttl(key)).toBeLessThanOrEqual(100);
@@ -129,7 +129,7 @@ describe('a session', () => {
     await sessions.end(session);
     await expect(sessions.subscribe(session, TIMELINE, 'here')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await sessions.told(session, TIMELINE, 'here');
-    expect(await scene.server.services.redis.keys(`*mcp:{${session.id}}*`)).toEqual([]);
+    expect(await scene.server.services.redis.keys(`*${session.id}*`)).toEqual([]);
   });
 
   test('that cut its calls off may connect again at once, and is bounded all the same', async () => {
@@ -154,9 +154,9 @@ describe('a session', () => {
 });
 
 test('a resume waits as long, however wrong the clock of its process is', async () => {
-  const session = { id: 'r'.repeat(43), threadId: thread };
+  const session = { ownerId: scene.tenant.userId, id: 'r'.repeat(43) };
   const { redis } = scene.server.services;
-  await redis.set(sessionKey(session.id, 'session'), 'x', 'EX', 100);
+  await redis.set(sessionKey(session, 'session'), 'x', 'EX', 100);
   const events = createEventLog(redis, session, log, [7]);
   const place = await events.locate(await events.add('calls', PRIMING));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });

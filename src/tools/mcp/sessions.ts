@@ -8,6 +8,7 @@ import { redisScript, runScript } from '../../storage/redisScripts.ts';
 
 /** What a session keeps between two requests. It lies in Redis alone, so that any process may answer the next one. */
 export interface McpSession {
+  readonly ownerId: string;
   readonly id: string;
   /** Of the path; null on the plain one. */
   readonly threadId: string | null;
@@ -15,7 +16,7 @@ export interface McpSession {
 
 export interface McpSessions {
   /** One that is not there yet. */
-  fresh(threadId: string | null): McpSession;
+  fresh(actor: TenantActor, threadId: string | null): McpSession;
   /** From now on it is there, for this credential alone. */
   open(session: McpSession, actor: TenantActor): Promise<void>;
   /**
@@ -40,8 +41,11 @@ export interface McpSessions {
 /** A session lives so long after its last request. */
 export const DAY_SECONDS = 86_400;
 
+type SessionKey = Pick<McpSession, 'ownerId' | 'id'>;
+
 /** The braces are a Cluster's hash tag: all that belongs to a session lies in one slot. */
-export const sessionKey = (id: string, name: (typeof PARTS)[number]): string => `mcp:{${id}}:${name}`;
+export const sessionKey = ({ ownerId, id }: SessionKey, name: (typeof PARTS)[number]): string =>
+  `mcp:${ownerId}:{${id}}:${name}`;
 const PARTS = ['session', 'subscriptions', 'events', 'noted'] as const;
 const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
 
@@ -74,44 +78,52 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
     `${ownerOf(actor)} ${threadId ?? ''}`;
 
   return {
-    fresh: (threadId) => ({ id: randomBytes(32).toString('base64url'), threadId }),
-    open: ({ id, threadId }, actor) =>
+    fresh: ({ userId: ownerId }, threadId) => ({
+      ownerId,
+      id: randomBytes(32).toString('base64url'),
+      threadId,
+    }),
+    open: (session, actor) =>
       answered(async () => {
-        await redis.set(sessionKey(id, 'session'), whose(actor, threadId), 'EX', DAY_SECONDS);
+        const kept = whose(actor, session.threadId);
+        await redis.set(sessionKey(session, 'session'), kept, 'EX', DAY_SECONDS);
       }),
     find: (id, actor, threadId) =>
       answered(async () => {
         if (!/^[\w-]{43}$/.test(id)) return null;
-        const keys = [sessionKey(id, 'session'), sessionKey(id, 'subscriptions')];
+        const session = { ownerId: actor.userId, id, threadId };
+        const keys = [sessionKey(session, 'session'), sessionKey(session, 'subscriptions')];
         const isThere = await runScript(redis, {
           script: FIND,
           keys,
           args: [whose(actor, threadId), DAY_SECONDS],
         });
-        return isThere === 1 ? { id, threadId } : null;
+        return isThere === 1 ? session : null;
       }),
     end: (session) =>
       answered(async () => {
-        await redis.del(...PARTS.map((part) => sessionKey(session.id, part)));
+        await redis.del(...PARTS.map((part) => sessionKey(session, part)));
         await bus.publish(channelOf(session), 'ended');
       }),
-    subscriptions: ({ id }) =>
-      answered(async () => new Map(Object.entries(await redis.hgetall(sessionKey(id, 'subscriptions'))))),
+    subscriptions: (session) =>
+      answered(
+        async () => new Map(Object.entries(await redis.hgetall(sessionKey(session, 'subscriptions')))),
+      ),
     subscribe: (session, uri, position) =>
       answered(async () => {
-        const keys = [sessionKey(session.id, 'session'), sessionKey(session.id, 'subscriptions')];
+        const keys = [sessionKey(session, 'session'), sessionKey(session, 'subscriptions')];
         const args = [uri, position, DAY_SECONDS];
         if ((await runScript(redis, { script: SUBSCRIBE, keys, args })) !== 1) throw notFound('Session');
         await bus.publish(channelOf(session), 'changed');
       }),
     unsubscribe: (session, uri) =>
       answered(async () => {
-        await redis.hdel(sessionKey(session.id, 'subscriptions'), uri);
+        await redis.hdel(sessionKey(session, 'subscriptions'), uri);
         await bus.publish(channelOf(session), 'changed');
       }),
-    told: ({ id }, uri, position) =>
+    told: (session, uri, position) =>
       answered(async () => {
-        const keys = [sessionKey(id, 'subscriptions')];
+        const keys = [sessionKey(session, 'subscriptions')];
         await runScript(redis, { script: TOLD, keys, args: [uri, position] });
       }),
     async hold(session, changed, over) {
