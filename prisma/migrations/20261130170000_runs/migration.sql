@@ -627,12 +627,9 @@ BEGIN
     IF p_actor IS DISTINCT FROM v_run.participant_id OR p_token_run <> v_run.id THEN
       PERFORM tp_fail('FORBIDDEN', 'Only its worker says so of a run.');
     END IF;
-  ELSIF p_status = 'CANCELLED' OR p_expires_in IS NOT NULL THEN
-    IF p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id) THEN
-      PERFORM tp_fail('FORBIDDEN', 'Only the user or whoever delegated it cancels a run or sets its deadline.');
-    END IF;
   END IF;
-  IF p_expires_in IS NOT NULL AND (p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id)) THEN
+  IF (p_status = 'CANCELLED' OR p_expires_in IS NOT NULL)
+     AND (p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id)) THEN
     PERFORM tp_fail('FORBIDDEN', 'Only the user or whoever delegated it cancels a run or sets its deadline.');
   END IF;
   IF cardinality(v_ways) = 0 OR p_status <> ALL (v_ways) THEN
