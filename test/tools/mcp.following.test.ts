@@ -1,3 +1,4 @@
+import type { Server as McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Services } from '../../src/services.ts';
 import { DomainError } from '../../src/shared/errors.ts';
@@ -7,6 +8,7 @@ import { createEventLog, PRIMING } from '../../src/tools/mcp/eventLog.ts';
 import { notifyOf } from '../../src/tools/mcp/notifying.ts';
 import { resumeAnswers } from '../../src/tools/mcp/resuming.ts';
 import { sessionKey } from '../../src/tools/mcp/sessions.ts';
+import { followSubscriptions } from '../../src/tools/mcp/subscriptions.ts';
 import { listen, plainMcp } from '../support/mcp.ts';
 import { type Scene, toolScene } from '../support/toolScene.ts';
 import { until } from '../support/until.ts';
@@ -99,6 +101,37 @@ describe('a session', () => {
     await sessions.open(session, actor);
     return { sessions, session, actor };
   };
+
+  test('has one stream of notifications, however many come at once', async () => {
+    const { services } = scene.server;
+    const { sessions, session } = await open();
+    const caller = await callerOf('scout');
+    const told: number[] = [];
+    const left: number[] = [];
+    const streams = [0, 1, 2, 3].map((index) => {
+      const stop = new AbortController();
+      const leave = (): void => {
+        if (!stop.signal.aborted) left.push(index);
+        stop.abort();
+      };
+      const server = {
+        sendResourceUpdated: async () => void told.push(index),
+        sendResourceListChanged: async () => undefined,
+      } as unknown as McpServer;
+      const done = followSubscriptions({ services, caller, log, server, session }, leave, stop.signal);
+      return { index, stop, done };
+    });
+    await until(() => left.length === 3);
+    const [stays] = streams.filter(({ index }) => !left.includes(index));
+    await sessions.subscribe(session, TIMELINE, `${thread} `);
+    await scene.post(thread, 'ada', 'for one');
+    await until(() => told.length > 0);
+    expect(told).toEqual([stays?.index]);
+    await sessions.end(session);
+    await Promise.all(streams.map(({ done }) => done));
+    expect(left).toHaveLength(4);
+    caller.session.close();
+  });
 
   test('lives on with all that it subscribed to', async () => {
     const { redis } = scene.server.services;

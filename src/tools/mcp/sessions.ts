@@ -31,11 +31,12 @@ export interface McpSessions {
   unsubscribe(session: McpSession, uri: string): Promise<void>;
   /** The client was told of the resource at this position. Nothing, where it does not want to hear of it any more. */
   told(session: McpSession, uri: string, position: string): Promise<void>;
-  /**
-   * Makes this the session's one stream of notifications: `changed` is called when another request subscribes, and
-   * `over` when a newer stream takes its place, or the session is ended.
-   */
-  hold(session: McpSession, changed: () => void, over: () => void): Promise<Unsubscribe>;
+  /** From now on this is the session's one stream of notifications; not where the session is over. Others are told. */
+  hold(session: McpSession, stream: string): Promise<void>;
+  /** Whether it still is: no newer one took its place, and the session is not over. */
+  isHeldBy(session: McpSession, stream: string): Promise<boolean>;
+  /** `changed` is called when another request may have subscribed, taken the stream's place or ended the session. */
+  listen(session: McpSession, changed: () => void): Unsubscribe;
 }
 
 /** A session lives so long after its last request. */
@@ -46,14 +47,20 @@ type SessionKey = Pick<McpSession, 'ownerId' | 'id'>;
 /** The braces are a Cluster's hash tag: all that belongs to a session lies in one slot. */
 export const sessionKey = ({ ownerId, id }: SessionKey, name: (typeof PARTS)[number]): string =>
   `mcp:${ownerId}:{${id}}:${name}`;
-const PARTS = ['session', 'subscriptions', 'events', 'noted'] as const;
+const PARTS = ['session', 'subscriptions', 'events', 'noted', 'stream'] as const;
 const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
 
-/** KEYS: session, subscriptions. */
+/** KEYS: session, subscriptions, stream. */
 const FIND = redisScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-redis.call('EXPIRE', KEYS[2], ARGV[2])
+for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[2]) end
+return 1
+`);
+
+/** KEYS: session, stream. */
+const HOLD = redisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[2])
 return 1
 `);
 
@@ -92,7 +99,9 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
       answered(async () => {
         if (!/^[\w-]{43}$/.test(id)) return null;
         const session = { ownerId: actor.userId, id, threadId };
-        const keys = [sessionKey(session, 'session'), sessionKey(session, 'subscriptions')];
+        const keys = (['session', 'subscriptions', 'stream'] as const).map((part) =>
+          sessionKey(session, part),
+        );
         const isThere = await runScript(redis, {
           script: FIND,
           keys,
@@ -126,19 +135,15 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
         const keys = [sessionKey(session, 'subscriptions')];
         await runScript(redis, { script: TOLD, keys, args: [uri, position] });
       }),
-    async hold(session, changed, over) {
-      const mine = `held ${randomBytes(9).toString('base64url')}`;
-      const listen = bus.subscribe(
-        channelOf(session),
-        (message) => {
-          if (message === 'changed') changed();
-          else if (message !== mine) over();
-        },
-        changed,
-      );
-      await bus.publish(channelOf(session), mine);
-      return listen;
-    },
+    hold: (session, stream) =>
+      answered(async () => {
+        const keys = [sessionKey(session, 'session'), sessionKey(session, 'stream')];
+        await runScript(redis, { script: HOLD, keys, args: [stream, DAY_SECONDS] });
+        await bus.publish(channelOf(session), 'held');
+      }),
+    isHeldBy: (session, stream) =>
+      answered(async () => (await redis.get(sessionKey(session, 'stream'))) === stream),
+    listen: (session, changed) => bus.subscribe(channelOf(session), changed, changed),
   };
 };
 
