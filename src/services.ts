@@ -220,8 +220,8 @@ export const createServices = ({
     signals: createSignals({
       bus,
       looks,
-      onSignal: (threadId, { kind, participantId }) => {
-        if (kind === 'working') presence.works(threadId, participantId);
+      onSignal: ({ ownerId, threadId }, { kind, participantId }) => {
+        if (kind === 'working') presence.works(ownerId, threadId, participantId);
       },
     }),
     followSignals: createFollowSignals({ bus, looks, logs: timelines }),

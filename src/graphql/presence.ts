@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
-import { viewerOf } from '../auth/acting.ts';
+import { ownParticipant, viewerOf } from '../auth/acting.ts';
 import type { GraphQLContext } from './context.ts';
 
 /** Whoever follows something is there: each open stream counts for the participant whose it is. */
@@ -9,16 +9,32 @@ export const countStreams = (schema: GraphQLSchema): void => {
     if (subscribe === undefined) continue;
     field.subscribe = async (root, args, context: GraphQLContext, info) => {
       const stream: unknown = await subscribe(root, args, context, info);
-      const participantId = followerOf(context, args);
-      return participantId === null || !isGenerator(stream)
-        ? stream
-        : counted(stream, context.services.presence.hold(participantId), context.signal);
+      if (!isGenerator(stream)) return stream;
+      const follower = await followerOf(context, args);
+      if (follower === null) return stream;
+      const free = context.services.presence.hold(follower.ownerId, follower.participantId);
+      return counted(stream, free, context.signal);
     };
   }
 };
 
-const followerOf = ({ actor }: GraphQLContext, { as }: { as?: string | null }): string | null =>
-  actor.kind === 'ADMIN' ? null : viewerOf(actor, as);
+interface Follower {
+  readonly ownerId: string;
+  readonly participantId: string;
+}
+
+/** Whom a key names may be nobody of its tenant: not every stream has looked. Where that cannot be looked at, it is not counted. */
+const followerOf = async (
+  { actor, loaders }: Pick<GraphQLContext, 'actor' | 'loaders'>,
+  { as }: { as?: string | null },
+): Promise<Follower | null> => {
+  if (actor.kind === 'ADMIN') return null;
+  const participantId = viewerOf(actor, as);
+  if (participantId === null) return null;
+  const follower = { ownerId: actor.userId, participantId };
+  if (participantId === ownParticipant(actor)) return follower;
+  return (await loaders.participant.load(participantId).catch(() => null)) && follower;
+};
 
 /** What came together is told together through this too. */
 type Stream = AsyncGenerator<unknown> & { more?(): unknown };

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError, rateLimited, unavailable } from '../shared/errors.ts';
 import { jsonSize } from '../shared/jsonSize.ts';
@@ -69,11 +70,25 @@ export const createOutgoing = ({ answer, patience }: OutgoingLimits = OUTGOING_L
 
 const RETRY_AFTER = 1_000;
 
-/** Ends a response of which nothing has left for so many milliseconds: Node looks into a long write, too. */
+/** Ends a response of which nothing has left for so many milliseconds: Node looks into a long write, too. Once for each. */
 export const giveUpAfter = (response: ServerResponse, patience: number): void => {
   response.setTimeout(patience, () => response.destroy());
   // Before Node sets what holds for the connection until its next request.
   response.prependOnceListener('finish', () => response.setTimeout(0));
+};
+
+/** Resolves when the client has taken what was written, or has gone. */
+export const drained = async (response: ServerResponse): Promise<void> => {
+  const gone = new AbortController();
+  const onClose = (): void => gone.abort();
+  response.once('close', onClose);
+  try {
+    if (!response.destroyed) await once(response, 'drain', { signal: gone.signal });
+  } catch (error) {
+    if (!gone.signal.aborted) throw error;
+  } finally {
+    response.off('close', onClose);
+  }
 };
 
 export const answerTooLarge = (limit: number): DomainError =>

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import type { Exchange, Headers } from '../http/exchange.ts';
+import { drained } from '../http/outgoing.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -43,17 +43,3 @@ export const sendStreamed = async (
 
 /** Bytes that wait for the client at a time, about: of what it has not taken no more is fetched. */
 const AHEAD = 2 * 1024 * 1024;
-
-/** Resolves when the client has taken what was written, or has gone. */
-const drained = async (response: Exchange['response']): Promise<void> => {
-  const gone = new AbortController();
-  const onClose = (): void => gone.abort();
-  response.once('close', onClose);
-  try {
-    if (!response.destroyed) await once(response, 'drain', { signal: gone.signal });
-  } catch (error) {
-    if (!gone.signal.aborted) throw error;
-  } finally {
-    response.off('close', onClose);
-  }
-};

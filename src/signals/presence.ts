@@ -15,10 +15,13 @@ interface PresenceStore {
 export type Activity = 'OFFLINE' | 'IDLE' | 'WORKING';
 
 export interface Presence {
-  /** A stream of the participant is open on this process, until the returned function is called. */
-  hold(participantId: string): () => void;
-  /** The participant said that it works in this thread. */
-  works(threadId: string, participantId: string): void;
+  /**
+   * A stream of the participant is open on this process, until the returned function is called. That it is one of this
+   * tenant is the caller's to know.
+   */
+  hold(ownerId: string, participantId: string): () => void;
+  /** The participant, a member of this thread, said that it works there. */
+  works(ownerId: string, threadId: string, participantId: string): void;
   /** In the order of the members. Throws UNAVAILABLE while Redis is away. */
   activities(
     ownerId: string,
@@ -52,32 +55,32 @@ export const createPresence = ({
   database: Database;
 }): Presence => {
   const self = randomUUID();
+  /** How many streams of each, by key. */
   const held = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
-  const keyOf = (participantId: string): string => `presence:${participantId}`;
-  const workKey = (threadId: string, participantId: string): string => `working:${threadId}:${participantId}`;
+  const keyOf = (ownerId: string, participantId: string): string => `presence:${ownerId}:${participantId}`;
+  const workKey = (ownerId: string, threadId: string, participantId: string): string =>
+    `working:${ownerId}:${threadId}:${participantId}`;
   /** A lost sign costs a while of being taken for away. */
   const quietly = (...commands: Promise<unknown>[]): void => void Promise.allSettled(commands);
 
-  const renew = (participantId: string): void =>
-    quietly(
-      redis.zadd(keyOf(participantId), Date.now() + HELD_MS, self),
-      redis.pexpire(keyOf(participantId), 2 * HELD_MS),
-    );
+  const renew = (key: string): void =>
+    quietly(redis.zadd(key, Date.now() + HELD_MS, self), redis.pexpire(key, 2 * HELD_MS));
 
-  const leave = (participantId: string): void => {
-    held.delete(participantId);
-    quietly(redis.zrem(keyOf(participantId), self));
+  const leave = (key: string): void => {
+    held.delete(key);
+    quietly(redis.zrem(key, self));
     if (held.size > 0) return;
     clearInterval(timer);
     timer = undefined;
   };
 
   return {
-    hold(participantId) {
-      const count = held.get(participantId) ?? 0;
-      held.set(participantId, count + 1);
-      if (count === 0) renew(participantId);
+    hold(ownerId, participantId) {
+      const key = keyOf(ownerId, participantId);
+      const count = held.get(key) ?? 0;
+      held.set(key, count + 1);
+      if (count === 0) renew(key);
       timer ??= setInterval(() => {
         for (const one of held.keys()) renew(one);
       }, RENEW_MS).unref();
@@ -85,13 +88,13 @@ export const createPresence = ({
       return () => {
         if (!isHeld) return;
         isHeld = false;
-        const left = (held.get(participantId) ?? 1) - 1;
-        if (left === 0) leave(participantId);
-        else held.set(participantId, left);
+        const left = (held.get(key) ?? 1) - 1;
+        if (left === 0) leave(key);
+        else held.set(key, left);
       };
     },
-    works: (threadId, participantId) =>
-      quietly(redis.set(workKey(threadId, participantId), '1', 'PX', WORKING_MS)),
+    works: (ownerId, threadId, participantId) =>
+      quietly(redis.set(workKey(ownerId, threadId, participantId), '1', 'PX', WORKING_MS)),
     async activities(ownerId, members) {
       const now = Date.now();
       const [seats, listening, working] = await Promise.all([
@@ -100,9 +103,13 @@ export const createPresence = ({
           members.map(({ threadId }) => threadId),
           members.map(({ participantId }) => participantId),
         ]),
-        Promise.all(members.map(({ participantId }) => redis.zcount(keyOf(participantId), now, '+inf'))),
         Promise.all(
-          members.map(({ threadId, participantId }) => redis.exists(workKey(threadId, participantId))),
+          members.map(({ participantId }) => redis.zcount(keyOf(ownerId, participantId), now, '+inf')),
+        ),
+        Promise.all(
+          members.map(({ threadId, participantId }) =>
+            redis.exists(workKey(ownerId, threadId, participantId)),
+          ),
         ),
       ]);
       const byMember = new Map(seats.map((seat) => [seat.member, seat]));
@@ -113,7 +120,7 @@ export const createPresence = ({
       });
     },
     close() {
-      for (const participantId of [...held.keys()]) leave(participantId);
+      for (const key of [...held.keys()]) leave(key);
     },
   };
 };

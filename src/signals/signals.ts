@@ -56,7 +56,7 @@ export const createSignals = ({
   bus: Bus;
   looks: Looks;
   /** Told of each signal that was sent. */
-  onSignal(threadId: string, signal: Signal): void;
+  onSignal(thread: { readonly ownerId: string; readonly threadId: string }, signal: Signal): void;
   buckets?: Buckets;
 }) => ({
   /**
@@ -87,7 +87,7 @@ export const createSignals = ({
       at: new Date().toISOString(),
       seq: answer.look.lastSeq,
     };
-    onSignal(threadId, signal);
+    onSignal({ ownerId: tenant.userId, threadId }, signal);
     return { delivered: await bus.publish(signalChannel(threadId), JSON.stringify(signal)) };
   },
 });

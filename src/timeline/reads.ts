@@ -25,11 +25,11 @@ export interface TimelinePage {
 type PageRow = TimelineRow & { part: 'page' | 'more' | 'earlier' | 'later' };
 
 /** The page and, where a cursor bounds it, whether anything visible lies on that cursor's other side. */
-const pageFrom = (page: string): string =>
+const pageFrom = (page: string, also = ''): string =>
   `WITH checked AS MATERIALIZED (
      SELECT tp_require_position($1, $2, $10, $11, 'after'), tp_require_position($1, $2, $12, $13, 'before')
-   )
-   ${page}
+   )${also}
+   (${page})
    UNION ALL
    SELECT 'earlier', r.* FROM page_events($1, $2, $3, $14::int[], $15::int[], $10, $7::text[], CASE WHEN $10 > 0 THEN 1 ELSE 0 END, true) r
    UNION ALL
@@ -42,17 +42,25 @@ const PAGE = statement<PageRow>(
   pageFrom(`SELECT 'page' AS part, r.* FROM checked LEFT JOIN LATERAL ${EVENTS} r ON true`),
 );
 
-/** Of so many bytes: the first event that is too much comes as what there is more of. */
+/**
+ * Of so many bytes: the first event that is too much comes as what there is more of. Ranked by sizes and positions alone, so
+ * that texts that are too much are never read.
+ */
 const BOUNDED_PAGE = statement<PageRow>(
   'timeline_bounded_page',
-  pageFrom(`SELECT CASE WHEN b.place = 1 OR b.reach <= $16 THEN 'page' ELSE 'more' END AS part, (b.event).*
-   FROM checked LEFT JOIN LATERAL (
-     SELECT s.event, row_number() OVER by_place AS place, sum(s.bytes) OVER by_place AS reach, s.bytes
+  pageFrom(
+    `SELECT CASE WHEN b.place = 1 OR b.reach <= $16 THEN 'page' ELSE 'more' END AS part, r.*
+   FROM checked LEFT JOIN (
+     SELECT s.seq, row_number() OVER by_place AS place, sum(s.bytes) OVER by_place AS reach, s.bytes
      FROM (
-       SELECT r AS event, r.seq * CASE WHEN $9 THEN -1 ELSE 1 END AS place,
-         coalesce(octet_length(r.content), 0) + coalesce(octet_length(r.data::text), 0) AS bytes
-       FROM ${EVENTS} r) s
-     WINDOW by_place AS (ORDER BY s.place)) b ON b.place <= 2 OR b.reach - b.bytes <= $16`),
+       SELECT f.seq, f.seq * CASE WHEN $9 THEN -1 ELSE 1 END AS place,
+         coalesce(octet_length(f.content), 0) + coalesce(octet_length(f.data::text), 0) AS bytes
+       FROM found f) s
+     WINDOW by_place AS (ORDER BY s.place)) b ON b.place <= 2 OR b.reach - b.bytes <= $16
+   LEFT JOIN found r ON r.seq = b.seq
+   ORDER BY b.place`,
+    `, found AS MATERIALIZED (SELECT r.* FROM ${EVENTS} r)`,
+  ),
 );
 
 /**

@@ -225,6 +225,10 @@ describe('a run', () => {
     for (const stranger of ['far', 'ann', 'mate'])
       expect(await say(token(stranger), 'CANCELLED')).toBe('NOT_FOUND');
     expect(await statusAfter(worker, { runId: run.id })).toBe('BAD_USER_INPUT');
+    const later = { expiresInSeconds: 60 };
+    for (const by of [worker, token('out')])
+      expect(await statusAfter(by, { runId: run.id, ...later })).toBe('FORBIDDEN');
+    expect(await say(worker, 'IN_PROGRESS', later)).toBe('FORBIDDEN');
     expect(await say(worker, 'IN_PROGRESS')).toBe('IN_PROGRESS');
     expect(await say(worker, 'IN_PROGRESS')).toBe('INVALID_TRANSITION');
     // What a worker that fails had so far is not taken for a result.

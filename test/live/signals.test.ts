@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBuckets } from '../../src/signals/buckets.ts';
-import { createTenant, type Server, startApp, type Tenant } from '../support/app.ts';
+import { createTenant, startApp, type Tenant } from '../support/app.ts';
 import { type Heard, subscribe } from '../support/subscribe.ts';
 
 const FOLLOW = `subscription ($id: ID!) { signals(threadId: $id) { ended
@@ -10,13 +10,13 @@ interface Payload {
   signals: { ended: string | null; signal: { kind: string; text: string | null } | null };
 }
 
-let servers: readonly Server[];
+let servers: readonly Awaited<ReturnType<typeof startApp>>[];
 let tenant: Tenant;
 const idOf = (handle: string): string => tenant.participants[handle]?.id ?? '';
 const tokenOf = (handle: string): string => tenant.participants[handle]?.token ?? '';
 const one: number = 0;
 const other: number = 1;
-const on = (index: number): Server => {
+const on = (index: number) => {
   const server = servers[index];
   if (server === undefined) throw new Error('There is no such server.');
   return server;
@@ -157,4 +157,38 @@ test('whoever follows something is there; whoever says so works', async () => {
   await settled({ ben: 'OFFLINE', cleo: 'OFFLINE' });
   await setState('removeParticipant', 'ben', threadId);
   expect(await activities('ben', other)).toEqual({ ben: null, cleo: null });
+});
+
+test('nobody is there, or works, by what another tenant says of them', async () => {
+  const threadId = await open('ada', 'ben', 'dora');
+  const stranger = await createTenant(on(one), { eve: 'AGENT' });
+  const seen = async (): Promise<(string | null)[]> => {
+    const { thread } = await ask<{ thread: { participants: { activity: string | null }[] } }>(
+      tokenOf('ada'),
+      'query ($id: ID!) { thread(id: $id) { participants { activity } } }',
+      { id: threadId },
+    );
+    return thread.participants.map(({ activity }) => activity);
+  };
+  await expect.poll(seen, { timeout: 5_000 }).toEqual(['OFFLINE', 'OFFLINE', 'OFFLINE']);
+  const theirs = idOf('dora');
+  {
+    const threads = 'subscription ($as: ID!) { threads(as: $as) { ended } }';
+    await using stream = subscribe<object>(on(one), stranger.apiKey, threads, { as: theirs });
+    await stream.until((some) => some.length > 0);
+    expect(await seen()).toEqual(['OFFLINE', 'OFFLINE', 'OFFLINE']);
+    const { redis } = on(one).services;
+    expect((await redis.keys('*')).filter((key) => key.includes(theirs))).toEqual([]);
+  }
+  const working = 'mutation ($input: SignalInput!) { signal(input: $input) { delivered } }';
+  const input = { threadId, as: theirs, kind: 'working' };
+  await expect(ask(stranger.apiKey, working, { input })).rejects.toThrow('NOT_FOUND');
+  await using stream = subscribe<object>(
+    on(one),
+    tokenOf('dora'),
+    'subscription ($id: ID!) { timeline(threadId: $id) { cursor } }',
+    { id: threadId },
+  );
+  await stream.until((some) => some.length > 0);
+  expect((await seen()).toSorted()).toEqual(['IDLE', 'OFFLINE', 'OFFLINE']);
 });

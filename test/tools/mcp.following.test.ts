@@ -1,3 +1,4 @@
+import type { Server as McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Services } from '../../src/services.ts';
 import { DomainError } from '../../src/shared/errors.ts';
@@ -7,6 +8,7 @@ import { createEventLog, PRIMING } from '../../src/tools/mcp/eventLog.ts';
 import { notifyOf } from '../../src/tools/mcp/notifying.ts';
 import { resumeAnswers } from '../../src/tools/mcp/resuming.ts';
 import { sessionKey } from '../../src/tools/mcp/sessions.ts';
+import { followSubscriptions } from '../../src/tools/mcp/subscriptions.ts';
 import { listen, plainMcp } from '../support/mcp.ts';
 import { type Scene, toolScene } from '../support/toolScene.ts';
 import { until } from '../support/until.ts';
@@ -95,16 +97,47 @@ describe('a session', () => {
     const { mcpSessions: sessions } = scene.server.services;
     const { actor, session: credential } = await callerOf('scout');
     credential.close();
-    const session = sessions.fresh(thread);
+    const session = sessions.fresh(actor, thread);
     await sessions.open(session, actor);
     return { sessions, session, actor };
   };
+
+  test('has one stream of notifications, however many come at once', async () => {
+    const { services } = scene.server;
+    const { sessions, session } = await open();
+    const caller = await callerOf('scout');
+    const told: number[] = [];
+    const left: number[] = [];
+    const streams = [0, 1, 2, 3].map((index) => {
+      const stop = new AbortController();
+      const leave = (): void => {
+        if (!stop.signal.aborted) left.push(index);
+        stop.abort();
+      };
+      const server = {
+        sendResourceUpdated: async () => void told.push(index),
+        sendResourceListChanged: async () => undefined,
+      } as unknown as McpServer;
+      const done = followSubscriptions({ services, caller, log, server, session }, leave, stop.signal);
+      return { index, stop, done };
+    });
+    await until(() => left.length === 3);
+    const [stays] = streams.filter(({ index }) => !left.includes(index));
+    await sessions.subscribe(session, TIMELINE, `${thread} `);
+    await scene.post(thread, 'ada', 'for one');
+    await until(() => told.length > 0);
+    expect(told).toEqual([stays?.index]);
+    await sessions.end(session);
+    await Promise.all(streams.map(({ done }) => done));
+    expect(left).toHaveLength(4);
+    caller.session.close();
+  });
 
   test('lives on with all that it subscribed to', async () => {
     const { redis } = scene.server.services;
     const { sessions, session, actor } = await open();
     await sessions.subscribe(session, TIMELINE, 'here');
-    const keys = (['session', 'subscriptions'] as const).map((part) => sessionKey(session.id, part));
+    const keys = (['session', 'subscriptions'] as const).map((part) => sessionKey(session, part));
     for (const key of keys) await redis.expire(key, 100);
     expect(await sessions.find(session.id, actor, null)).toBe(null);
     for (const key of keys) expect(await redis.ttl(key)).toBeLessThanOrEqual(100);
@@ -129,7 +162,7 @@ describe('a session', () => {
     await sessions.end(session);
     await expect(sessions.subscribe(session, TIMELINE, 'here')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await sessions.told(session, TIMELINE, 'here');
-    expect(await scene.server.services.redis.keys(`*mcp:{${session.id}}*`)).toEqual([]);
+    expect(await scene.server.services.redis.keys(`*${session.id}*`)).toEqual([]);
   });
 
   test('that cut its calls off may connect again at once, and is bounded all the same', async () => {
@@ -154,9 +187,9 @@ describe('a session', () => {
 });
 
 test('a resume waits as long, however wrong the clock of its process is', async () => {
-  const session = { id: 'r'.repeat(43), threadId: thread };
+  const session = { ownerId: scene.tenant.userId, id: 'r'.repeat(43) };
   const { redis } = scene.server.services;
-  await redis.set(sessionKey(session.id, 'session'), 'x', 'EX', 100);
+  await redis.set(sessionKey(session, 'session'), 'x', 'EX', 100);
   const events = createEventLog(redis, session, log, [7]);
   const place = await events.locate(await events.add('calls', PRIMING));
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });

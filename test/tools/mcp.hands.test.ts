@@ -22,7 +22,7 @@ describe('a session’s subscription', () => {
     const client = plainMcp(scene.server, token);
     await client.open();
     const { redis } = scene.server.services;
-    const key = sessionKey(client.sessionId ?? '', 'subscriptions');
+    const key = sessionKey({ ownerId: scene.tenant.userId, id: client.sessionId ?? '' }, 'subscriptions');
     const standsIn = async (uri: string) => (await redis.hget(key, uri))?.split(' ')[0];
     const descriptions = async () =>
       (((await client.request('resources/list')).result?.resources ?? []) as { description: string }[]).map(

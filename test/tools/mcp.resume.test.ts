@@ -21,6 +21,10 @@ const open = async () => {
   await client.open();
   return client;
 };
+const sessionOf = (client: { readonly sessionId: string | null }) => ({
+  ownerId: scene.tenant.userId,
+  id: client.sessionId ?? '',
+});
 /** A call whose stream is left as soon as it began; the id of its first event. */
 const lostCall = async (sessionId: string | null, name: string, given: object): Promise<string> => {
   const params = { name, arguments: given };
@@ -41,7 +45,7 @@ describe('what is kept of a session', () => {
   test('is bounded by bytes too, and what fell out is said to whoever comes back for it', async () => {
     const { redis } = scene.server.services;
     const client = await open();
-    const key = sessionKey(client.sessionId ?? '', 'events');
+    const key = sessionKey(sessionOf(client), 'events');
     const first = await lostCall(client.sessionId, 'peek_pending', {});
     const kept = async () => {
       const events = await redis.xrange(key, '-', '+');
@@ -50,7 +54,7 @@ describe('what is kept of a session', () => {
         bytes: events.reduce((sum, [, fields]) => sum + Buffer.byteLength(fields[3] ?? ''), 0),
       };
     };
-    const events = createEventLog(redis, { id: client.sessionId ?? '', threadId: thread }, log);
+    const events = createEventLog(redis, sessionOf(client), log);
     for (let index = 0; index < 40; index += 1) {
       await events.add('other', { jsonrpc: '2.0', id: index, result: { text: 'é'.repeat(20_000) } });
       expect((await kept()).bytes).toBeLessThanOrEqual(KEPT.bytes);
@@ -66,22 +70,22 @@ describe('what is kept of a session', () => {
   test('is bounded by the number of messages', async () => {
     const { redis } = scene.server.services;
     const client = await open();
-    const session = { id: client.sessionId ?? '', threadId: thread };
+    const session = sessionOf(client);
     const events = createEventLog(redis, session, log);
     const ids = [];
     for (let index = 0; index < KEPT.messages + 40; index += 1)
       ids.push(await events.add(`s${index}`, { jsonrpc: '2.0', method: 'notifications/x' }));
-    expect(await redis.xlen(sessionKey(session.id, 'events'))).toBe(KEPT.messages);
+    expect(await redis.xlen(sessionKey(session, 'events'))).toBe(KEPT.messages);
     await expect(events.locate(ids[0] ?? '')).rejects.toMatchObject({ code: 'INVALID_CURSOR' });
     expect(await events.locate(ids.at(-1) ?? '')).toMatchObject({ streamId: `s${KEPT.messages + 39}` });
     // What is larger than all that is kept is not kept at all, and takes nothing else with it that has room.
     expect(await events.add('huge', { jsonrpc: '2.0', method: 'x'.repeat(KEPT.bytes + 1) })).toBe('');
-    expect(await redis.xlen(sessionKey(session.id, 'events'))).toBe(KEPT.messages);
+    expect(await redis.xlen(sessionKey(session, 'events'))).toBe(KEPT.messages);
   });
 
   test('lets the stream of notifications go on from the last one, however much fell out since', async () => {
     const client = await open();
-    const session = { id: client.sessionId ?? '', threadId: thread };
+    const session = sessionOf(client);
     const events = createEventLog(scene.server.services.redis, session, log);
     const noted = [await events.add('_GET_stream', PRIMING), await events.add('_GET_stream', PRIMING)];
     for (let index = 0; index < KEPT.messages; index += 1) await events.add('other', PRIMING);
@@ -138,7 +142,7 @@ describe('a resume', () => {
 
   test('is told, of each request, that whoever worked on it is gone', async () => {
     const client = await open();
-    const session = { id: client.sessionId ?? '', threadId: thread };
+    const session = sessionOf(client);
     const { redis } = scene.server.services;
     const events = createEventLog(redis, session, log, ['done', 7, '7']);
     await events.add('calls', PRIMING);
@@ -164,13 +168,13 @@ describe('a resume', () => {
       (await after.call('next_message')).text.includes('You hold this message already'),
     );
     await after.call('acknowledge_message');
-    expect(await scene.server.services.redis.keys(`*mcp:{${client.sessionId}}*`)).toEqual([]);
+    expect(await scene.server.services.redis.keys(`*${client.sessionId}*`)).toEqual([]);
   });
 });
 
 test('a message that cannot be kept is sent all the same', async () => {
   const away = new Redis({ lazyConnect: true, enableOfflineQueue: false });
-  const events = createEventLog(away, { id: 'x'.repeat(43), threadId: null }, log);
+  const events = createEventLog(away, { ownerId: scene.tenant.userId, id: 'x'.repeat(43) }, log);
   expect(await events.add('s', { jsonrpc: '2.0', id: 1, result: {} })).toBe('');
   away.disconnect();
 });

@@ -103,8 +103,9 @@ CREATE INDEX "credentials_made_through_id_idx" ON "credentials"("made_through_id
 ALTER TABLE "revocation_log" ADD COLUMN     "reason" TEXT;
 
 -- ---------------------------------------------------------------------------------------------------------
--- Runs. Order of locks, for whatever changes a run: heads of threads first, then the first run of the tree (of several
--- trees by their ids), then the tree's other runs. Whoever holds a run's row waits for no head.
+-- Runs. Order of locks, for whatever changes a run: heads of threads first, then threads and scratchpads, then the first run of the
+-- tree (of all trees that it comes to, by their ids), then the tree's other runs. Whoever holds a run's row waits for none of the
+-- others.
 
 -- Open is what has not finished. One open run for each worker and conversation.
 ALTER TABLE runs ADD CONSTRAINT runs_finished_check
@@ -316,6 +317,21 @@ CREATE TRIGGER threads_end_runs_by_hand BEFORE DELETE ON threads FOR EACH ROW EX
 CREATE TRIGGER threads_end_runs AFTER UPDATE OF deleted_at ON threads FOR EACH ROW
   WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL) EXECUTE FUNCTION tp_end_runs_of_thread();
 
+-- A pad that is deleted is taken from its runs, in whatever order they lie: their trees are held before. If its thread goes with
+-- it, that ends the runs that have it as their conversation next: theirs are held with them.
+CREATE FUNCTION tp_lock_runs_of_scratchpad() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM runs r
+    WHERE r.id IN (
+      SELECT t.root_run_id FROM runs t WHERE t.owner_id = OLD.owner_id AND t.scratchpad_id = OLD.id
+      UNION ALL
+      SELECT t.root_run_id FROM runs t
+        WHERE t.owner_id = OLD.owner_id AND t.conversation_thread_id = OLD.thread_id AND t.finished_at IS NULL)
+    ORDER BY r.id FOR NO KEY UPDATE;
+  RETURN OLD;
+END $$;
+CREATE TRIGGER scratchpads_lock_runs BEFORE DELETE ON scratchpads FOR EACH ROW EXECUTE FUNCTION tp_lock_runs_of_scratchpad();
+
 -- ---------------------------------------------------------------------------------------------------------
 -- What is done with runs: delegated, claimed, updated. Each is one round trip.
 
@@ -451,10 +467,10 @@ BEGIN
   END IF;
   IF v_pad IS NOT NULL THEN
     SELECT s.thread_id INTO v_pad_thread FROM scratchpads s WHERE s.owner_id = p_owner AND s.id = v_pad;
-    IF FOUND THEN
-      PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = v_pad_thread FOR NO KEY UPDATE;
-    END IF;
-    IF NOT FOUND OR NOT EXISTS (SELECT 1 FROM scratchpads s WHERE s.owner_id = p_owner AND s.id = v_pad) THEN
+    PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = v_pad_thread FOR NO KEY UPDATE;
+    -- It stays until there is the run; whoever deletes it takes it before any run.
+    PERFORM 1 FROM scratchpads s WHERE s.owner_id = p_owner AND s.id = v_pad FOR KEY SHARE;
+    IF NOT FOUND THEN
       PERFORM tp_fail('NOT_FOUND', 'Scratchpad not found.', '{"field":"scratchpadId"}');
     END IF;
     -- Who must be active: whoever delegates, in a run of a run whom that one sees the pad through.
@@ -483,7 +499,9 @@ BEGIN
     PERFORM tp_fail('BAD_USER_INPUT', 'A participant delegates to agents and units; ask a person in a message.', '{"field":"participantId"}');
   END IF;
   IF p_conversation IS NOT NULL THEN
-    PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_conversation FOR KEY SHARE;
+    -- The thread itself: its deletion has the head, and waits for whoever has the thread.
+    PERFORM 1 FROM threads t WHERE t.owner_id = p_owner AND t.id = p_conversation FOR KEY SHARE;
+    PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_conversation;
     IF NOT FOUND OR (v_delegator IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM thread_members m WHERE m.owner_id = p_owner AND m.thread_id = p_conversation AND m.participant_id = v_delegator
     )) THEN
@@ -617,12 +635,9 @@ BEGIN
     IF p_actor IS DISTINCT FROM v_run.participant_id OR p_token_run <> v_run.id THEN
       PERFORM tp_fail('FORBIDDEN', 'Only its worker says so of a run.');
     END IF;
-  ELSIF p_status = 'CANCELLED' OR p_expires_in IS NOT NULL THEN
-    IF p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id) THEN
-      PERFORM tp_fail('FORBIDDEN', 'Only the user or whoever delegated it cancels a run or sets its deadline.');
-    END IF;
   END IF;
-  IF p_expires_in IS NOT NULL AND (p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id)) THEN
+  IF (p_status = 'CANCELLED' OR p_expires_in IS NOT NULL)
+     AND (p_token_run IS NOT NULL OR (p_actor IS NOT NULL AND p_actor IS DISTINCT FROM v_run.delegator_id)) THEN
     PERFORM tp_fail('FORBIDDEN', 'Only the user or whoever delegated it cancels a run or sets its deadline.');
   END IF;
   IF cardinality(v_ways) = 0 OR p_status <> ALL (v_ways) THEN

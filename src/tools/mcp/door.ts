@@ -98,7 +98,7 @@ export const createMcpDoor = (deps: McpDeps): Route => {
   /** The session that the request names, or a new one for an `initialize`, which is there once that is accepted. */
   const sessionFor = async ({ exchange, caller, threadId, body }: Visit): Promise<McpSession> => {
     const id = exchange.request.headers['mcp-session-id'];
-    if (isInitializeRequest(body)) return sessions.fresh(threadId);
+    if (isInitializeRequest(body)) return sessions.fresh(caller.actor, threadId);
     if (typeof id !== 'string')
       throw new Refusal(400, -32000, 'Bad Request: Mcp-Session-Id header is required');
     const found = await sessions.find(id, caller.actor, threadId);

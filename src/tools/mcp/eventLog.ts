@@ -71,20 +71,20 @@ return time[1] * 1000 + math.floor(time[2] / 1000)
 
 export const createEventLog = (
   redis: Redis | Cluster,
-  { id }: McpSession,
+  session: Pick<McpSession, 'ownerId' | 'id'>,
   log: Logger,
   /** Of the requests that are answered on a new stream. */
   asks: readonly unknown[] = [],
 ): EventLog => {
-  const key = sessionKey(id, 'events');
-  const noted = sessionKey(id, 'noted');
+  const key = sessionKey(session, 'events');
+  const noted = sessionKey(session, 'noted');
   let toSay = asks;
 
   return {
     async add(streamId, message) {
       const said = JSON.stringify(toSay);
       toSay = [];
-      const keys = [key, sessionKey(id, 'session'), ...(streamId === NOTIFICATIONS ? [noted] : [])];
+      const keys = [key, sessionKey(session, 'session'), ...(streamId === NOTIFICATIONS ? [noted] : [])];
       const limits = [KEPT.messages, KEPT.bytes, KEPT.seconds, DAY_SECONDS];
       const args = [streamId, JSON.stringify(message), said, ...limits];
       try {
@@ -113,7 +113,7 @@ export const createEventLog = (
       answered(async () => {
         const [entries, isThere] = await Promise.all([
           redis.xrange(key, `(${position}`, '+'),
-          redis.exists(sessionKey(id, 'session')),
+          redis.exists(sessionKey(session, 'session')),
         ]);
         if (isThere === 0) return null;
         return entries.map(([at, [, streamId = '', , text = '{}', , asked = '[]']]) => ({

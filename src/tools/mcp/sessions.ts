@@ -8,6 +8,7 @@ import { redisScript, runScript } from '../../storage/redisScripts.ts';
 
 /** What a session keeps between two requests. It lies in Redis alone, so that any process may answer the next one. */
 export interface McpSession {
+  readonly ownerId: string;
   readonly id: string;
   /** Of the path; null on the plain one. */
   readonly threadId: string | null;
@@ -15,7 +16,7 @@ export interface McpSession {
 
 export interface McpSessions {
   /** One that is not there yet. */
-  fresh(threadId: string | null): McpSession;
+  fresh(actor: TenantActor, threadId: string | null): McpSession;
   /** From now on it is there, for this credential alone. */
   open(session: McpSession, actor: TenantActor): Promise<void>;
   /**
@@ -30,26 +31,36 @@ export interface McpSessions {
   unsubscribe(session: McpSession, uri: string): Promise<void>;
   /** The client was told of the resource at this position. Nothing, where it does not want to hear of it any more. */
   told(session: McpSession, uri: string, position: string): Promise<void>;
-  /**
-   * Makes this the session's one stream of notifications: `changed` is called when another request subscribes, and
-   * `over` when a newer stream has taken its place, or the session is ended. Of several that begin at once the last stays.
-   */
-  hold(session: McpSession, changed: () => void, over: () => void): Promise<Unsubscribe>;
+  /** From now on this is the session's one stream of notifications; not where the session is over. Others are told. */
+  hold(session: McpSession, stream: string): Promise<void>;
+  /** Whether it still is: no newer one took its place, and the session is not over. */
+  isHeldBy(session: McpSession, stream: string): Promise<boolean>;
+  /** `changed` is called when another request may have subscribed, taken the stream's place or ended the session. */
+  listen(session: McpSession, changed: () => void): Unsubscribe;
 }
 
 /** A session lives so long after its last request. */
 export const DAY_SECONDS = 86_400;
 
+type SessionKey = Pick<McpSession, 'ownerId' | 'id'>;
+
 /** The braces are a Cluster's hash tag: all that belongs to a session lies in one slot. */
-export const sessionKey = (id: string, name: (typeof PARTS)[number]): string => `mcp:{${id}}:${name}`;
+export const sessionKey = ({ ownerId, id }: SessionKey, name: (typeof PARTS)[number]): string =>
+  `mcp:${ownerId}:{${id}}:${name}`;
 const PARTS = ['session', 'subscriptions', 'events', 'noted', 'stream'] as const;
 const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
 
-/** KEYS: session, subscriptions. */
+/** KEYS: session, subscriptions, stream. */
 const FIND = redisScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-redis.call('EXPIRE', KEYS[2], ARGV[2])
+for _, key in ipairs(KEYS) do redis.call('EXPIRE', key, ARGV[2]) end
+return 1
+`);
+
+/** KEYS: session, stream. */
+const HOLD = redisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[2])
 return 1
 `);
 
@@ -74,71 +85,65 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
     `${ownerOf(actor)} ${threadId ?? ''}`;
 
   return {
-    fresh: (threadId) => ({ id: randomBytes(32).toString('base64url'), threadId }),
-    open: ({ id, threadId }, actor) =>
+    fresh: ({ userId: ownerId }, threadId) => ({
+      ownerId,
+      id: randomBytes(32).toString('base64url'),
+      threadId,
+    }),
+    open: (session, actor) =>
       answered(async () => {
-        await redis.set(sessionKey(id, 'session'), whose(actor, threadId), 'EX', DAY_SECONDS);
+        const kept = whose(actor, session.threadId);
+        await redis.set(sessionKey(session, 'session'), kept, 'EX', DAY_SECONDS);
       }),
     find: (id, actor, threadId) =>
       answered(async () => {
         if (!/^[\w-]{43}$/.test(id)) return null;
-        const keys = [sessionKey(id, 'session'), sessionKey(id, 'subscriptions')];
+        const session = { ownerId: actor.userId, id, threadId };
+        const keys = (['session', 'subscriptions', 'stream'] as const).map((part) =>
+          sessionKey(session, part),
+        );
         const isThere = await runScript(redis, {
           script: FIND,
           keys,
           args: [whose(actor, threadId), DAY_SECONDS],
         });
-        return isThere === 1 ? { id, threadId } : null;
+        return isThere === 1 ? session : null;
       }),
     end: (session) =>
       answered(async () => {
-        await redis.del(...PARTS.map((part) => sessionKey(session.id, part)));
+        await redis.del(...PARTS.map((part) => sessionKey(session, part)));
         await bus.publish(channelOf(session), 'ended');
       }),
-    subscriptions: ({ id }) =>
-      answered(async () => new Map(Object.entries(await redis.hgetall(sessionKey(id, 'subscriptions'))))),
+    subscriptions: (session) =>
+      answered(
+        async () => new Map(Object.entries(await redis.hgetall(sessionKey(session, 'subscriptions')))),
+      ),
     subscribe: (session, uri, position) =>
       answered(async () => {
-        const keys = [sessionKey(session.id, 'session'), sessionKey(session.id, 'subscriptions')];
+        const keys = [sessionKey(session, 'session'), sessionKey(session, 'subscriptions')];
         const args = [uri, position, DAY_SECONDS];
         if ((await runScript(redis, { script: SUBSCRIBE, keys, args })) !== 1) throw notFound('Session');
         await bus.publish(channelOf(session), 'changed');
       }),
     unsubscribe: (session, uri) =>
       answered(async () => {
-        await redis.hdel(sessionKey(session.id, 'subscriptions'), uri);
+        await redis.hdel(sessionKey(session, 'subscriptions'), uri);
         await bus.publish(channelOf(session), 'changed');
       }),
-    told: ({ id }, uri, position) =>
+    told: (session, uri, position) =>
       answered(async () => {
-        const keys = [sessionKey(id, 'subscriptions')];
+        const keys = [sessionKey(session, 'subscriptions')];
         await runScript(redis, { script: TOLD, keys, args: [uri, position] });
       }),
-    async hold(session, changed, over) {
-      const mine = randomBytes(9).toString('base64url');
-      const key = sessionKey(session.id, 'stream');
-      // A store that is away says nothing of whose it is: it is looked at again once it is listened to.
-      const quietly = (work: Promise<unknown>) => work.catch(() => null);
-      const compare = async (): Promise<void> => {
-        const holder = await quietly(redis.get(key));
-        if (holder !== null && holder !== mine) over();
-      };
-      await quietly(redis.set(key, mine, 'EX', DAY_SECONDS));
-      const listen = bus.subscribe(
-        channelOf(session),
-        (message) => {
-          if (message === 'changed') changed();
-          else if (message === 'ended') over();
-          else void compare();
-        },
-        () => {
-          changed();
-          void compare();
-        },
-      );
-      await bus.publish(channelOf(session), 'held');
-      return listen;
-    },
+    hold: (session, stream) =>
+      answered(async () => {
+        const keys = [sessionKey(session, 'session'), sessionKey(session, 'stream')];
+        await runScript(redis, { script: HOLD, keys, args: [stream, DAY_SECONDS] });
+        await bus.publish(channelOf(session), 'held');
+      }),
+    isHeldBy: (session, stream) =>
+      answered(async () => (await redis.get(sessionKey(session, 'stream'))) === stream),
+    listen: (session, changed) => bus.subscribe(channelOf(session), changed, changed),
   };
 };
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Server } from '@modelcontextprotocol/server';
 import type { Services } from '../../services.ts';
@@ -8,7 +9,7 @@ import type { McpSession } from './sessions.ts';
 
 /**
  * Tells a session's one stream of notifications of what its client subscribed to, wherever and whenever it did. `leave` is
- * called when another stream takes over. Resolves when it is over.
+ * called when another stream takes over, or the session is ended. Resolves when it is over.
  */
 export const followSubscriptions = async (
   {
@@ -28,6 +29,7 @@ export const followSubscriptions = async (
   over: AbortSignal,
 ): Promise<void> => {
   const { mcpSessions: sessions } = services;
+  const stream = randomUUID();
   const followed = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>();
   const deps = {
     services,
@@ -51,7 +53,11 @@ export const followSubscriptions = async (
 
   let isFirst = true;
   const compare = async (): Promise<void> => {
-    const wanted = await sessions.subscriptions(session);
+    const [isHeld, wanted] = await Promise.all([
+      sessions.isHeldBy(session, stream),
+      sessions.subscriptions(session),
+    ]);
+    if (!isHeld) leave();
     if (over.aborted) return;
     for (const [uri, { stop }] of followed)
       if (!wanted.has(uri)) {
@@ -83,13 +89,19 @@ export const followSubscriptions = async (
   const listing = notifyOfList({ ...deps, tell: () => server.sendResourceListChanged() }, over).catch(
     (error: unknown) => log.error({ err: error }, 'What is listed is not followed any more.'),
   );
-  const release = await sessions.hold(session, changed, leave);
+  let release = (): void => undefined;
   try {
+    await sessions.hold(session, stream);
+    // Listening begins with a comparison, whatever the bus does.
+    release = sessions.listen(session, changed);
     changed();
     await new Promise<void>((resolve) => {
       if (over.aborted) resolve();
       over.addEventListener('abort', () => resolve(), { once: true });
     });
+  } catch (error) {
+    log.warn({ err: error }, 'The stream of an MCP session could not begin; its client comes back.');
+    leave();
   } finally {
     release();
     await comparing;

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import type { Session } from '../../auth/session.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { giveUpAfter } from '../../http/outgoing.ts';
+import { drained, giveUpAfter } from '../../http/outgoing.ts';
 
 /** The request as the SDK takes it, without its body: that is read and parsed already. */
 export const webRequest = ({ request, method, path }: Exchange, signal: AbortSignal): Request => {
@@ -45,6 +44,9 @@ export const sendWebResponse = async (
   const stop = (): void => void reader.cancel().catch(() => undefined);
   over.addEventListener('abort', stop, { once: true });
   if (over.aborted) stop();
+  giveUpAfter(response, PATIENCE_MS);
+  // A stream on which nothing waits to be taken is not given up.
+  response.setTimeout(0);
   response.writeHead(answer.status, { ...headers, ...NO_STORE });
   response.flushHeaders();
   if (first !== '') response.write(first);
@@ -55,8 +57,8 @@ export const sendWebResponse = async (
       await session.cleared();
       if (over.aborted) break;
       if (response.write(value)) continue;
-      giveUpAfter(response, PATIENCE_MS);
-      await Promise.race([once(response, 'drain'), once(response, 'close')]);
+      response.setTimeout(PATIENCE_MS);
+      await drained(response);
       response.setTimeout(0);
     }
   } finally {
