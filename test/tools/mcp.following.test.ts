@@ -5,7 +5,7 @@ import { DomainError } from '../../src/shared/errors.ts';
 import { log } from '../../src/shared/log.ts';
 import { requireCaller } from '../../src/tools/mcp/caller.ts';
 import { createEventLog, PRIMING } from '../../src/tools/mcp/eventLog.ts';
-import { notifyOf } from '../../src/tools/mcp/notifying.ts';
+import { notifyOf, presentOf } from '../../src/tools/mcp/notifying.ts';
 import { resumeAnswers } from '../../src/tools/mcp/resuming.ts';
 import { sessionKey } from '../../src/tools/mcp/sessions.ts';
 import { followSubscriptions } from '../../src/tools/mcp/subscriptions.ts';
@@ -77,7 +77,6 @@ describe('a resource', () => {
       await until(() => told() > count);
       count = told();
     };
-    await toldMore();
     for (const _ of [1, 2]) {
       const padId = await scene.padOf(padded);
       await toldMore();
@@ -98,7 +97,7 @@ describe('a session', () => {
     const { actor, session: credential } = await callerOf('scout');
     credential.close();
     const session = sessions.fresh(actor, thread);
-    await sessions.open(session, actor);
+    await sessions.open(session);
     return { sessions, session, actor };
   };
 
@@ -123,7 +122,7 @@ describe('a session', () => {
     });
     await until(() => left.length === 3);
     const [stays] = streams.filter(({ index }) => !left.includes(index));
-    await sessions.subscribe(session, TIMELINE, `${thread} `);
+    await sessions.subscribe(session, TIMELINE, await presentOf(TIMELINE, services, caller));
     await scene.post(thread, 'ada', 'for one');
     await until(() => told.length > 0);
     expect(told).toEqual([stays?.index]);

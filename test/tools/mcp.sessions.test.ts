@@ -3,6 +3,7 @@ import { timelineCursor } from '../../src/shared/cursors.ts';
 import { newId } from '../../src/shared/ids.ts';
 import type { ToolName } from '../../src/tools/catalogue.ts';
 import { RESOURCES } from '../../src/tools/mcp/resources.ts';
+import { MOST_SESSIONS } from '../../src/tools/mcp/sessions.ts';
 import { startProcess } from '../support/app.ts';
 import { heard, listen, plainMcp } from '../support/mcp.ts';
 import { type Scene, toolScene } from '../support/toolScene.ts';
@@ -54,6 +55,27 @@ describe('a session', () => {
     expect((await here.send(null, { method: 'DELETE' })).status).toBe(204);
     await second.over;
     expect(await there.request('tools/list')).toMatchObject({ status: 404 });
+  });
+
+  test('ends when its caller has a hundred others that were used since, and no earlier', async () => {
+    const thread = await scene.open('ada', 'bo', 'scout');
+    const token = scene.tokenOf('bo');
+    const opened = async () => {
+      const mcp = plainMcp(scene.server, token, thread);
+      await mcp.open();
+      return mcp;
+    };
+    const [used, ended, left] = [await opened(), await opened(), await opened()];
+    await ended.send(null, { method: 'DELETE' });
+    for (let count = 0; count < MOST_SESSIONS - 2; count += 1) await opened();
+    for (const mcp of [left, used]) expect(await mcp.request('tools/list')).toMatchObject({ status: 200 });
+    await used.request('tools/list');
+    await opened();
+    expect(await used.request('tools/list')).toMatchObject({ status: 200 });
+    await opened();
+    for (let count = 0; count < MOST_SESSIONS - 2; count += 1) await opened();
+    expect(await left.request('tools/list')).toMatchObject({ status: 404 });
+    expect(await used.request('tools/list')).toMatchObject({ status: 200 });
   });
 
   test('has one stream of notifications, also where several are opened at once', async () => {

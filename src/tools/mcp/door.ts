@@ -14,10 +14,10 @@ import type { Metrics } from '../../http/metrics.ts';
 import type { Services } from '../../services.ts';
 import { badInput, DomainError, rateLimited, unavailable } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
-import { type McpCaller, placeOf, requireCaller } from './caller.ts';
+import { type McpCaller, requireCaller } from './caller.ts';
 import { createChangeBus } from './changes.ts';
 import { asksIn, createEventLog, type EventLog, eventStoreOf, NOTIFICATIONS, PRIMING } from './eventLog.ts';
-import { standing } from './notifying.ts';
+import { presentOf } from './notifying.ts';
 import { answerOf, Refusal } from './refusals.ts';
 import {
   createAnswers,
@@ -145,10 +145,7 @@ export const createMcpDoor = (deps: McpDeps): Route => {
       requestId: exchange.requestId,
       isGreeting: isGreeting(body),
       subscriptions: {
-        subscribe: async (uri) => {
-          const at = await placeOf(services, caller);
-          await sessions.subscribe(mcpSession, uri, standing(at?.threadId ?? null, ''));
-        },
+        subscribe: async (uri) => sessions.subscribe(mcpSession, uri, await presentOf(uri, services, caller)),
         unsubscribe: (uri) => sessions.unsubscribe(mcpSession, uri),
       },
     });
@@ -156,7 +153,7 @@ export const createMcpDoor = (deps: McpDeps): Route => {
       await server.connect(transport);
       const request = webRequest(exchange, streaming.signal);
       const answer = await transport.handleRequest(request, body === undefined ? {} : { parsedBody: body });
-      if (answer.ok && isInitializeRequest(body)) await sessions.open(mcpSession, caller.actor);
+      if (answer.ok && isInitializeRequest(body)) await sessions.open(mcpSession);
       answer.headers.set('mcp-session-id', mcpSession.id);
       const begin = answer.ok && mayBePrimed(exchange) ? await events.add(NOTIFICATIONS, PRIMING) : '';
       const first = begin === '' ? '' : `id: ${begin}\nretry: ${RETRY_MS}\ndata: \n\n`;

@@ -6,7 +6,7 @@ import { redisScript, runScript } from '../../storage/redisScripts.ts';
 import { answered, DAY_SECONDS, type McpSession, sessionKey } from './sessions.ts';
 
 /** What is kept of a session, newest first to stay: so many messages, of so many bytes together, for so long after the last. */
-export const KEPT = { messages: 256, bytes: 1_048_576, seconds: 600 } as const;
+export const KEPT = { messages: 256, bytes: 262_144, seconds: 600 } as const;
 /** The stream of notifications, as the SDK names it. */
 export const NOTIFICATIONS = '_GET_stream';
 

@@ -4,7 +4,7 @@ import { noPadCursor } from '../../shared/cursors.ts';
 import { DomainError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Operating } from '../operating.ts';
-import { isPlain, type McpCaller, placesOf } from './caller.ts';
+import { isPlain, type McpCaller, placeOf, placesOf } from './caller.ts';
 import { type ResourceName, resourceOf } from './resources.ts';
 
 export interface Notifying {
@@ -22,6 +22,23 @@ export const AGAIN_MS = 500;
 
 /** Where a client stands that was told of a resource: in which thread (''; none), and how far. */
 export const standing = (threadId: string | null, cursor: string): string => `${threadId ?? ''} ${cursor}`;
+
+/** Where a resource stands now: whoever follows it from there misses nothing, whenever that begins. Errors: UNAVAILABLE. */
+export const presentOf = async (uri: string, services: Services, caller: McpCaller): Promise<string> => {
+  const at = await placeOf(services, caller);
+  const name = resourceOf(uri)?.name;
+  if (at === null || name === undefined) return standing(null, '');
+  const stop = new AbortController();
+  try {
+    const { positions } = await follow(services, caller, at, name, '', stop.signal);
+    for await (const { cursor } of positions) return standing(at.threadId, cursor);
+  } catch (error) {
+    if (!isFinal(error)) throw error;
+  } finally {
+    stop.abort();
+  }
+  return standing(at.threadId, '');
+};
 
 /**
  * Follows one resource as the caller sees it, from where its client was told of it last ('': here and now), and tells of

@@ -9,6 +9,8 @@ import { redisScript, runScript } from '../../storage/redisScripts.ts';
 /** What a session keeps between two requests. It lies in Redis alone, so that any process may answer the next one. */
 export interface McpSession {
   readonly ownerId: string;
+  /** The credential, and whom it acts as. */
+  readonly callerId: string;
   readonly id: string;
   /** Of the path; null on the plain one. */
   readonly threadId: string | null;
@@ -17,8 +19,8 @@ export interface McpSession {
 export interface McpSessions {
   /** One that is not there yet. */
   fresh(actor: TenantActor, threadId: string | null): McpSession;
-  /** From now on it is there, for this credential alone. */
-  open(session: McpSession, actor: TenantActor): Promise<void>;
+  /** From now on it is there, for this credential alone. Of too many of one caller the one used longest ago ends. */
+  open(session: McpSession): Promise<void>;
   /**
    * Null for one that never was, is over, or is another's or another path's. It lives on for a day, with all it subscribed to.
    */
@@ -41,6 +43,9 @@ export interface McpSessions {
 
 /** A session lives so long after its last request. */
 export const DAY_SECONDS = 86_400;
+
+/** Of one caller at once: what each keeps lies in the store of everybody's scratchpads. */
+export const MOST_SESSIONS = 100;
 
 type SessionKey = Pick<McpSession, 'ownerId' | 'id'>;
 
@@ -79,41 +84,54 @@ return 0
 `);
 
 export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus: Bus }): McpSessions => {
-  const ownerOf = (actor: TenantActor): string =>
-    `${actor.userId} ${actor.credentialId} ${actor.kind === 'API_KEY' ? (actor.actAs ?? '') : actor.participantId}`;
-  const whose = (actor: TenantActor, threadId: string | null): string =>
-    `${ownerOf(actor)} ${threadId ?? ''}`;
+  const callerOf = (actor: TenantActor): string =>
+    `${actor.credentialId}:${actor.kind === 'API_KEY' ? (actor.actAs ?? '') : actor.participantId}`;
+  const whose = ({ ownerId, callerId, threadId }: McpSession): string =>
+    `${ownerId} ${callerId} ${threadId ?? ''}`;
+
+  /** A caller's sessions, by when they were used last. */
+  const listKey = ({ ownerId, callerId }: McpSession): string => `mcp:${ownerId}:sessions:${callerId}`;
+
+  const end: McpSessions['end'] = (session) =>
+    answered(async () => {
+      await redis.del(...PARTS.map((part) => sessionKey(session, part)));
+      await redis.zrem(listKey(session), session.id);
+      await bus.publish(channelOf(session), 'ended');
+    });
 
   return {
-    fresh: ({ userId: ownerId }, threadId) => ({
-      ownerId,
+    fresh: (actor, threadId) => ({
+      ownerId: actor.userId,
+      callerId: callerOf(actor),
       id: randomBytes(32).toString('base64url'),
       threadId,
     }),
-    open: (session, actor) =>
+    open: (session) =>
       answered(async () => {
-        const kept = whose(actor, session.threadId);
-        await redis.set(sessionKey(session, 'session'), kept, 'EX', DAY_SECONDS);
+        await redis.set(sessionKey(session, 'session'), whose(session), 'EX', DAY_SECONDS);
+        const list = listKey(session);
+        await redis.zadd(list, Date.now(), session.id);
+        await redis.expire(list, DAY_SECONDS);
+        const tooMany = await redis.zrange(list, 0, `${-1 - MOST_SESSIONS}`);
+        for (const id of tooMany) await end({ ...session, id });
       }),
     find: (id, actor, threadId) =>
       answered(async () => {
         if (!/^[\w-]{43}$/.test(id)) return null;
-        const session = { ownerId: actor.userId, id, threadId };
+        const session = { ownerId: actor.userId, callerId: callerOf(actor), id, threadId };
         const keys = (['session', 'subscriptions', 'stream'] as const).map((part) =>
           sessionKey(session, part),
         );
-        const isThere = await runScript(redis, {
-          script: FIND,
-          keys,
-          args: [whose(actor, threadId), DAY_SECONDS],
-        });
+        const args = [whose(session), DAY_SECONDS];
+        const list = listKey(session);
+        const [isThere] = await Promise.all([
+          runScript(redis, { script: FIND, keys, args }),
+          redis.zadd(list, 'XX', Date.now(), id),
+          redis.expire(list, DAY_SECONDS),
+        ]);
         return isThere === 1 ? session : null;
       }),
-    end: (session) =>
-      answered(async () => {
-        await redis.del(...PARTS.map((part) => sessionKey(session, part)));
-        await bus.publish(channelOf(session), 'ended');
-      }),
+    end,
     subscriptions: (session) =>
       answered(
         async () => new Map(Object.entries(await redis.hgetall(sessionKey(session, 'subscriptions')))),
