@@ -246,6 +246,7 @@ export const createServices = ({
     close: () => {
       announce.close();
       hands.close();
+      presence.close();
       return waking.close();
     },
     /** Tells those who follow lists and inboxes that this process is about to stop; the hub tells those who follow logs. */

@@ -67,7 +67,7 @@ export const createFollowRun = ({
       stale,
     );
     let known = 0;
-    const unwatch = watch(runId, (version) => {
+    const unwatch = watch(tenant.userId, runId, (version) => {
       if (version !== known) stale();
     });
     const signals = [clientGone, session.ended, draining];

@@ -1,14 +1,23 @@
 import { type Database, statement } from '../storage/database.ts';
 
-const VERSIONS = statement<{ id: string; version: number }>(
+const VERSIONS = statement<{ owner_id: string; id: string; version: number }>(
   'runs_versions',
-  'SELECT r.id, r.version FROM runs r WHERE r.id = ANY ($1::text[])',
+  `SELECT r.owner_id, r.id, r.version FROM unnest($1::text[], $2::text[]) AS u(owner_id, id)
+   JOIN runs r ON r.owner_id = u.owner_id AND r.id = u.id`,
 );
 const POLL_MS = 1_000;
 
+interface Watched {
+  readonly ownerId: string;
+  readonly runId: string;
+  readonly wakes: Set<(version: number) => void>;
+}
+
+const keyOf = (ownerId: string, runId: string): string => `${ownerId} ${runId}`;
+
 /** Wakes those who follow runs that have changed: one statement a second for all of them, none where there are none. */
 export const createWatch = (database: Database) => {
-  const wakes = new Map<string, Set<(version: number) => void>>();
+  const wakes = new Map<string, Watched>();
   let timer: NodeJS.Timeout | undefined;
   let isReading = false;
 
@@ -16,8 +25,11 @@ export const createWatch = (database: Database) => {
     if (isReading) return;
     isReading = true;
     try {
-      for (const { id, version } of await database.urgent(VERSIONS, [[...wakes.keys()]]))
-        for (const wake of wakes.get(id) ?? []) wake(version);
+      const asked = [...wakes.values()];
+      const values = [asked.map(({ ownerId }) => ownerId), asked.map(({ runId }) => runId)];
+      const rows = await database.urgent(VERSIONS, values);
+      for (const { owner_id: ownerId, id, version } of rows)
+        for (const wake of wakes.get(keyOf(ownerId, id))?.wakes ?? []) wake(version);
     } catch {
       // The database is away: whoever follows waits.
     } finally {
@@ -25,13 +37,15 @@ export const createWatch = (database: Database) => {
     }
   };
 
-  return (runId: string, wake: (version: number) => void): (() => void) => {
-    const others = wakes.get(runId) ?? new Set();
-    wakes.set(runId, others.add(wake));
+  return (ownerId: string, runId: string, wake: (version: number) => void): (() => void) => {
+    const key = keyOf(ownerId, runId);
+    const watched = wakes.get(key) ?? { ownerId, runId, wakes: new Set() };
+    watched.wakes.add(wake);
+    wakes.set(key, watched);
     timer ??= setInterval(() => void poll(), POLL_MS).unref();
     return () => {
-      others.delete(wake);
-      if (others.size === 0) wakes.delete(runId);
+      if (!watched.wakes.delete(wake)) return;
+      if (watched.wakes.size === 0) wakes.delete(key);
       if (wakes.size > 0) return;
       clearInterval(timer);
       timer = undefined;

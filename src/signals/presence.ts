@@ -27,6 +27,7 @@ export interface Presence {
     ownerId: string,
     members: readonly { readonly threadId: string; readonly participantId: string }[],
   ): Promise<Activity[]>;
+  /** This process is about to stop: nobody is there on it any more. */
   close(): void;
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createExpiring } from '../../src/runs/expiring.ts';
+import { createWatch } from '../../src/runs/watching.ts';
 import { log } from '../../src/shared/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { hear } from '../support/heard.ts';
@@ -79,4 +80,20 @@ test('whoever is told of the next deadline asks nothing itself', async () => {
   await told.expiring.close();
   await alone.expiring.close();
   expect([...told.ended, ...alone.ended]).toEqual(['run_d']);
+});
+
+test('a run is watched for whoever still follows it, however often another one left', async () => {
+  const watch = createWatch(db.database);
+  await openRun('run_e', '600');
+  const versions: number[] = [];
+  const leave = watch(tenant.user.id, 'run_e', () => undefined);
+  leave();
+  const stay = watch(tenant.user.id, 'run_e', (version) => versions.push(version));
+  const stranger = watch('user_of_another', 'run_e', () => versions.push(-1));
+  leave();
+  await vi.waitUntil(() => versions.length > 1, { timeout: 10_000, interval: 20 });
+  expect(new Set(versions)).toEqual(new Set([versions[0]]));
+  expect(versions[0]).toBeGreaterThanOrEqual(0);
+  stay();
+  stranger();
 });

@@ -192,3 +192,22 @@ test('nobody is there, or works, by what another tenant says of them', async () 
   await stream.until((some) => some.length > 0);
   expect((await seen()).toSorted()).toEqual(['IDLE', 'OFFLINE', 'OFFLINE']);
 });
+
+test('whoever was there on a server that stops is away at once', async () => {
+  const threadId = await open('ada', 'ben', 'dora');
+  const stopping = await startApp({ DATABASE_URL: on(one).stores.databaseUrl });
+  const seen = async (): Promise<(string | null)[]> => {
+    const { thread } = await ask<{ thread: { participants: { activity: string | null }[] } }>(
+      tokenOf('ada'),
+      'query ($id: ID!) { thread(id: $id) { participants { activity } } }',
+      { id: threadId },
+    );
+    return thread.participants.map(({ activity }) => activity).toSorted();
+  };
+  await expect.poll(seen, { timeout: 5_000 }).toEqual(['OFFLINE', 'OFFLINE', 'OFFLINE']);
+  // As of a stream that has not ended by then.
+  stopping.services.presence.hold(tenant.userId, idOf('dora'));
+  await expect.poll(seen, { timeout: 5_000 }).toEqual(['IDLE', 'OFFLINE', 'OFFLINE']);
+  await stopping.close();
+  expect(await seen()).toEqual(['OFFLINE', 'OFFLINE', 'OFFLINE']);
+});

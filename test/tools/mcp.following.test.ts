@@ -1,9 +1,17 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Server as McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createConnections } from '../../src/http/connections.ts';
+import { createOrigins } from '../../src/http/cors.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import { createOutgoing } from '../../src/http/outgoing.ts';
 import type { Services } from '../../src/services.ts';
 import { DomainError } from '../../src/shared/errors.ts';
 import { log } from '../../src/shared/log.ts';
 import { requireCaller } from '../../src/tools/mcp/caller.ts';
+import { createMcpDoor } from '../../src/tools/mcp/door.ts';
 import { createEventLog, PRIMING } from '../../src/tools/mcp/eventLog.ts';
 import { notifyOf, presentOf } from '../../src/tools/mcp/notifying.ts';
 import { resumeAnswers } from '../../src/tools/mcp/resuming.ts';
@@ -49,19 +57,21 @@ describe('a resource', () => {
         return services.followTimeline(...given);
       },
     };
-    const warned = vi.spyOn(log, 'warn').mockImplementation(() => undefined);
+    const warned: string[] = [];
+    const own = Object.assign(Object.create(log) as typeof log, {
+      warn: (_facts: object, message: string) => void warned.push(message),
+    });
     const over = new AbortController();
     const told: string[] = [];
     const tell = async (_uri: string, position: string): Promise<void> => void told.push(position);
-    const done = notifyOf(TIMELINE, '', { services: failing, caller, log, tell }, over.signal);
+    const done = notifyOf(TIMELINE, '', { services: failing, caller, log: own, tell }, over.signal);
     // What happened meanwhile is told as a change, without a position.
     await until(() => told.includes(`${thread} `));
     await scene.post(thread, 'ada', 'now');
     await until(() => told.length > 1);
     over.abort();
     await done;
-    expect(warned).toHaveBeenCalledTimes(1);
-    warned.mockRestore();
+    expect(warned).toEqual(['A resource cannot be followed; it is tried again.']);
     caller.session.close();
   });
 
@@ -131,6 +141,46 @@ describe('a session', () => {
     expect(left).toHaveLength(4);
     caller.session.close();
   });
+
+  test('has no stream that outlives the server’s drain, however early that comes', async () => {
+    const { services } = scene.server;
+    const { session } = await open();
+    const draining = new AbortController();
+    const drainedMeanwhile: Services = {
+      ...services,
+      draining: draining.signal,
+      mcpSessions: {
+        ...services.mcpSessions,
+        find: async (...given) => {
+          const found = await services.mcpSessions.find(...given);
+          draining.abort(0);
+          return found;
+        },
+      },
+    };
+    const door = createMcpDoor({
+      services: drainedMeanwhile,
+      authentication: services.authentication,
+      connections: createConnections(),
+      origins: createOrigins([]),
+      mayBeSentTo: () => true,
+      isDraining: () => false,
+      metrics: createMetrics(),
+      log,
+    });
+    const server = createServer(async (request, response) => {
+      const path = request.url ?? '';
+      const asked = { method: request.method ?? '', path, query: new URLSearchParams(), requestId: 'r' };
+      await door.serve({ request, response, ...asked, outgoing: createOutgoing() });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const stream = await listen({ url }, scene.tokenOf('scout'), session.id, thread);
+    expect(stream.status).toBe(200);
+    await stream.over;
+    server.close();
+    server.closeAllConnections();
+  }, 20_000);
 
   test('lives on with all that it subscribed to', async () => {
     const { redis } = scene.server.services;

@@ -59,10 +59,10 @@ describe('a session’s subscription', () => {
     const helper = plainMcp(scene.server, token);
     await helper.open();
     expect((await helper.call('next_message')).text).toContain('second');
+    await until(() => told(TIMELINE) === 3 && told(SCRATCHPAD) === 2);
     await until(async () => (await standsIn(TIMELINE)) === other && (await standsIn(SCRATCHPAD)) === other);
-    const before = told(TIMELINE);
     await scene.post(other, 'bo', 'still there?');
-    await until(() => told(TIMELINE) === before + 1);
+    await until(() => told(TIMELINE) === 4);
     await client.call('append_scratchpad', { note: 'for the second' });
     await until(() => told(SCRATCHPAD) === 3);
     // Both are done with, one of them by another door: nothing is in hand.

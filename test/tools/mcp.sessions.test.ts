@@ -226,6 +226,11 @@ const moveTo = (runId: string, status: string, token?: string) =>
     token,
   );
 
+const expireIn = (runId: string, expiresInSeconds: number) =>
+  scene.ask('mutation ($input: UpdateRunInput!) { updateRun(input: $input) { run { id } } }', {
+    input: { runId, expiresInSeconds },
+  });
+
 describe('a run’s session', () => {
   test('reaches its scratchpad, its conversation and what its worker sees there, by every tool and resource', async () => {
     const elsewhere = await scene.open('ada', 'rex', 'scout');
@@ -319,7 +324,7 @@ describe('a run’s session', () => {
     async ([status = '', ...members]) => {
       const padThread = await scene.open(...members);
       const padId = await scene.padOf(padThread);
-      const { run, token } = await delegate(padId, status === 'EXPIRED' ? 2 : 600);
+      const { run, token } = await delegate(padId, 600);
       const { id, conversationThreadId } = run;
       const mcp = plainMcp(other, token);
       await mcp.open();
@@ -373,6 +378,7 @@ describe('a run’s session', () => {
       expect(await knock()).toEqual([true, true]);
       if (status === 'COMPLETED') await moveTo(id, status, token);
       if (status === 'CANCELLED') await moveTo(id, status);
+      if (status === 'EXPIRED') await expireIn(id, 1);
       await until(async () => (await knock()).every((isOpen) => !isOpen), 50);
       let ended = 0;
       await until(async () => {

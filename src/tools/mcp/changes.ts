@@ -1,4 +1,5 @@
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
+import { stopOn } from '../../live/stopping.ts';
 import { type Notifying, notifyOf, notifyOfList } from './notifying.ts';
 import { RESOURCES } from './resources.ts';
 
@@ -11,8 +12,7 @@ export const createChangeBus = (deps: Omit<Notifying, 'tell'>, over: AbortSignal
   publish: () => undefined,
   subscribe: (listener: (event: ServerEvent) => void) => {
     const stop = new AbortController();
-    const end = (): void => stop.abort();
-    over.addEventListener('abort', end, { once: true });
+    const release = stopOn(stop, [over]);
     const tell = async (uri: string): Promise<void> => listener({ kind: 'resource_updated', uri });
     const listed = async (): Promise<void> => listener({ kind: 'resources_list_changed' });
     const following = [
@@ -22,7 +22,7 @@ export const createChangeBus = (deps: Omit<Notifying, 'tell'>, over: AbortSignal
     for (const one of following)
       one.catch((error: unknown) => deps.log.error({ err: error }, 'A resource is not followed any more.'));
     return () => {
-      over.removeEventListener('abort', end);
+      release();
       stop.abort();
     };
   },

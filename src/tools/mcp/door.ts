@@ -11,6 +11,7 @@ import type { Origins } from '../../http/cors.ts';
 import { keyInUrl, presentedIn } from '../../http/credential.ts';
 import { type Exchange, type Route, sendJson } from '../../http/exchange.ts';
 import type { Metrics } from '../../http/metrics.ts';
+import { stopOn } from '../../live/stopping.ts';
 import type { Services } from '../../services.ts';
 import { badInput, DomainError, rateLimited, unavailable } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -130,7 +131,8 @@ export const createMcpDoor = (deps: McpDeps): Route => {
     if (await resumed(visit, events)) return;
     const streaming = new AbortController();
     const leave = (): void => streaming.abort();
-    over.addEventListener('abort', leave, { once: true });
+    // It may have fired by now.
+    const release = stopOn(streaming, [over]);
     const answers = createAnswers(body);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: undefined,
@@ -172,7 +174,7 @@ export const createMcpDoor = (deps: McpDeps): Route => {
       if (answer.ok) await answers.all(session.ended);
     } finally {
       leave();
-      over.removeEventListener('abort', leave);
+      release();
       await server.close();
     }
   };
