@@ -119,12 +119,8 @@ class Search {
 
   #after(places: Places, one: Observation): Place | null {
     const record = this.#records.get(one.thread);
-    if (record === undefined || (one.kind === 'GIVEN' && this.#isBusy(places))) return null;
-    const place = this.#place(places, one.thread);
-    // What makes a lease go on again is as if it was taken again.
-    if (one.kind === 'EXTENDED' && one.seconds > 0 && place.hand?.isLive === false && this.#isBusy(places))
-      return null;
-    return after(place, one, record, this.#agent.handle);
+    if (record === undefined) return null;
+    return after(this.#place(places, one.thread), one, record, this.#agent.handle, this.#isBusy(places));
   }
 
   /**

@@ -64,8 +64,8 @@ export class Processes implements AsyncDisposable {
     for (;;) {
       const up = this.#servers[index] ?? this.#servers[1 - index];
       if (up) return up;
-      await Promise.race(this.#starting.filter((starting) => starting !== null));
       await this.#killing;
+      await Promise.race(this.#starting.filter((starting) => starting !== null));
     }
   }
 

@@ -96,8 +96,17 @@ const acknowledge = (place: Place, deliveryId: string, seq: number | null): Plac
   return upTo(close(place, hand), seq ?? lastOf(hand));
 };
 
-/** Where the place is after this was seen; null: so it cannot have been seen here. */
-export const after = (place: Place, seen: Observation, record: Record, agent: string): Place | null => {
+/**
+ * Where the place is after this was seen; null: so it cannot have been seen here. `isBusy`: the agent has something in hand, and may
+ * have nothing else.
+ */
+export const after = (
+  place: Place,
+  seen: Observation,
+  record: Record,
+  agent: string,
+  isBusy: boolean,
+): Place | null => {
   const { hand } = place;
   switch (seen.kind) {
     case 'EVENT': {
@@ -109,7 +118,7 @@ export const after = (place: Place, seen: Observation, record: Record, agent: st
       return answers === null ? then : acknowledge(then, answers, null);
     }
     case 'GIVEN': {
-      const taken = take(place, record, seen.deliveryId, seen.batch);
+      const taken = isBusy ? null : take(place, record, seen.deliveryId, seen.batch);
       return taken?.hand.attempt === seen.attempt && isSame(taken.hand.seqs, seen.seqs) ? taken : null;
     }
     case 'ACKNOWLEDGED': {
@@ -128,8 +137,10 @@ export const after = (place: Place, seen: Observation, record: Record, agent: st
       if (seen.code === 'PARTICIPANT_NOT_ACTIVE') return record.isActive(place.head) ? null : place;
       return record.isActive(place.head) && hand?.deliveryId !== seen.deliveryId ? place : null;
     case 'EXTENDED': {
-      if (seen.code === 'CONFLICT') return hand?.deliveryId === seen.deliveryId ? null : place;
-      if (hand?.deliveryId !== seen.deliveryId) return null;
+      // What ran out is taken up again only where it could be handed out.
+      const isIn = hand?.deliveryId === seen.deliveryId && (hand.isLive || seen.seconds === 0 || !isBusy);
+      if (seen.code === 'CONFLICT') return isIn ? null : place;
+      if (!isIn) return null;
       return { ...place, hand: { ...hand, isLive: seen.seconds > 0 } };
     }
     case 'LAPSED': {
