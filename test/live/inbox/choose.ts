@@ -20,7 +20,7 @@ const batch = fc.constantFrom(1, 1, 3);
 
 const command = fc.oneof(
   {
-    weight: 12,
+    weight: 15,
     arbitrary: fc.record({
       act: fc.constant('post' as const),
       thread,
@@ -29,7 +29,7 @@ const command = fc.oneof(
     }),
   },
   {
-    weight: 8,
+    weight: 10,
     arbitrary: fc.record({
       act: fc.constant('take' as const),
       agent,
@@ -38,7 +38,7 @@ const command = fc.oneof(
     }),
   },
   {
-    weight: 16,
+    weight: 20,
     arbitrary: fc.record({
       act: fc.constant('finish' as const),
       which,
@@ -100,26 +100,30 @@ export interface Schedule {
   readonly isStreamed: boolean;
 }
 
-const STEPS = 16;
+const STEPS = 24;
+
+const opened = (who: (typeof AGENTS)[number]): fc.Arbitrary<Command> =>
+  fc
+    .tuple(batch, fc.nat({ max: 1 }))
+    .map(([size, on]) => ({ act: 'open', agent: who, batch: size, standby: false, on }));
 
 export const schedules = (tenants: number): fc.Arbitrary<Schedule> => {
   const together = fc.array(
     fc.tuple(command, fc.nat({ max: 1 })).map(([one, on]): Command => ({ ...one, on })),
-    { minLength: 1, maxLength: 4, size: 'max' },
+    { minLength: 1, maxLength: 5, size: 'max' },
   );
-  const steps = fc.array(together, { minLength: STEPS / 2, maxLength: STEPS, size: 'max' });
-  return fc.record({
-    phases: fc.array(
-      fc.record({
-        steps: fc.array(steps, { minLength: tenants, maxLength: tenants }),
-        kill: fc.record({
-          after: fc.integer({ min: 10 * tenants, max: 40 * tenants }),
-          ms: fc.nat({ max: 12 }),
-          which: fc.constantFrom([0], [1], [0], [1], [0, 1]),
-        }),
-      }),
-      { minLength: 2, maxLength: 3, size: 'max' },
-    ),
-    isStreamed: fc.boolean(),
+  // Each agent listens at first.
+  const begin = fc.tuple(...AGENTS.map(opened));
+  const then = fc.array(together, { minLength: STEPS / 2, maxLength: STEPS, size: 'max' });
+  const steps = fc.tuple(begin, then).map(([first, others]) => [first, ...others]);
+  const phase = fc.record({
+    steps: fc.array(steps, { minLength: tenants, maxLength: tenants, size: 'max' }),
+    kill: fc.record({
+      after: fc.integer({ min: 5 * tenants, max: 25 * tenants }),
+      ms: fc.nat({ max: 12 }),
+      which: fc.constantFrom([0], [1], [0], [1], [0, 1]),
+    }),
   });
+  // The first that are drawn would be small ones otherwise.
+  return fc.noBias(fc.record({ phases: fc.tuple(phase, phase), isStreamed: fc.boolean() }));
 };

@@ -10,8 +10,25 @@ import { type RecordedEvent, readRecord } from './record.ts';
 import { notToldRight } from './told.ts';
 import { World } from './world.ts';
 
+/** How often it came to what. */
+export interface Tally {
+  readonly deliveries: number;
+  /** Of them those that were handed out before. */
+  readonly again: number;
+  /** Acknowledgements and answers with a delivery that was not in flight any more. */
+  readonly refused: number;
+  /** Of which nobody heard whether they were done. */
+  readonly lost: number;
+  /** Deliveries that were taken, and came to nobody. */
+  readonly unseen: number;
+  readonly notices: number;
+}
+
 /** Plays a schedule, takes what is left at the end, and compares all that was seen with the rules. */
-export const playSchedule = async (processes: Processes, { phases, isStreamed }: Schedule): Promise<void> => {
+export const playSchedule = async (
+  processes: Processes,
+  { phases, isStreamed }: Schedule,
+): Promise<Tally> => {
   const tenants = phases[0]?.steps.length ?? 0;
   const plays = await Promise.all(
     Array.from({ length: tenants }, async () => Play.of(await World.create(processes))),
@@ -37,6 +54,23 @@ export const playSchedule = async (processes: Processes, { phases, isStreamed }:
       await judge(play);
     }),
   );
+  return tallyOf(plays);
+};
+
+const tallyOf = (plays: readonly Play[]): Tally => {
+  const seen = plays.flatMap(({ world }) => AGENTS.flatMap((agent) => world.seenBy(agent)));
+  const given = new Set(seen.flatMap((one) => (one.kind === 'GIVEN' ? one.deliveryId : [])));
+  const asked = plays.flatMap(({ world }) => world.asked);
+  const isLate = (one: Observation): boolean => 'code' in one && one.code === 'CONFLICT';
+  const isLost = (one: Observation): boolean => 'code' in one && one.code === 'LOST';
+  return {
+    deliveries: given.size,
+    again: seen.filter((one) => one.kind === 'GIVEN' && one.attempt > 1).length,
+    refused: seen.filter(isLate).length,
+    lost: seen.filter(isLost).length + asked.filter(({ seq }) => seq === null).length,
+    unseen: seen.filter((one) => one.kind === 'LAPSED' && one.found !== null && !given.has(one.found)).length,
+    notices: plays.reduce((sum, { world }) => sum + world.notices.length, 0),
+  };
 };
 
 const judge = async ({ world }: Play): Promise<void> => {
