@@ -182,5 +182,6 @@ describe('what is found', () => {
     expect(notToldRight('bot', moved.seen, right.slice(1))).toHaveLength(1);
     expect(notToldRight('bot', moved.seen, right.slice(0, 1))).toHaveLength(1);
     expect(notToldRight('bot', moved.seen, [...right, notice('READDED', 6)])).toHaveLength(1);
+    expect(notToldRight('bot', moved.seen, [], [{ from: 0, to: 45 }])).toHaveLength(1);
   });
 });

@@ -79,21 +79,42 @@ export class Hands {
     return this.streams.some((stream) => stream.agent === agent && stream.isListening);
   }
 
-  /** Whoever listens is told at once, whatever it has in hand. */
-  async hears(agent: string, kind: string, thread: string, seq: number): Promise<void> {
+  /** What it was told since may have been sent to a stream that did not read it, or in an answer that never came. */
+  #mayMiss(agent: string, since: number): boolean {
+    return (
+      this.streams.some(
+        (stream) =>
+          stream.agent === agent &&
+          stream.deafSince !== null &&
+          (!stream.isOver || stream.deafSince >= since),
+      ) || this.#world.unreadBy(agent).some(({ to }) => to >= since)
+    );
+  }
+
+  /** Whoever listens is told at once, whatever it has in hand. `since`: when it was begun that it is told of. */
+  async hears(agent: string, kind: string, thread: string, seq: number, since: number): Promise<void> {
     const isTold = (): boolean =>
       this.#world.notices.some(
         (notice) =>
           notice.agent === agent && notice.kind === kind && notice.thread === thread && notice.seq === seq,
       );
     if (!this.isListening(agent)) return;
-    await until(() => isTold() || !this.isListening(agent)).catch(() => {
+    await until(() => isTold() || !this.isListening(agent) || this.#mayMiss(agent, since)).catch(() => {
       throw new Error(`${agent} was not told ${kind} of ${thread} at ${seq}, though it listened.`);
     });
   }
 
+  /** Reads nothing any more. */
+  async leave(stream: InboxStream | undefined, isRude: boolean): Promise<void> {
+    if (stream === undefined) return;
+    const { agent, from } = stream;
+    await stream.leave(isRude);
+    this.#world.unread(agent, { from, to: performance.now() });
+  }
+
   /** All streams are over, and nothing is taken by them any more. */
   async leaveAll(): Promise<void> {
+    await this.#readAll();
     await Promise.all(this.streams.map((stream) => stream.leave(true)));
     for (const { wrong } of this.streams) if (wrong !== null) throw new Error(`A stream said ${wrong}`);
     const { database } = this.#world.processes.db;
@@ -111,5 +132,23 @@ export class Hands {
     await until(async () => (await database.query<{ count: number }>(count, [userId]))[0]?.count === 0);
     for (const span of this.#open) span.to = performance.now();
     this.#open = [];
+  }
+  /** Whoever listens has read what it was told. */
+  async #readAll(): Promise<void> {
+    await Promise.all(this.streams.map((stream) => stream.reads()));
+    const listening = [...new Set(this.streams.map(({ agent }) => agent))];
+    const untold = {
+      name: 'test_untold',
+      text: `SELECT count(*)::int AS count FROM inbox_controls c JOIN inboxes i USING (owner_id, participant_id)
+        WHERE c.owner_id = $1 AND c.participant_id = $2 AND c.told_at IS NULL AND i.holder IS NOT NULL`,
+    };
+    const { database } = this.#world.processes.db;
+    for (const agent of listening)
+      await until(async () => {
+        if (!this.isListening(agent)) return true;
+        const values = [this.#world.tenant.userId, this.#world.idOf(agent)];
+        return (await database.query<{ count: number }>(untold, values))[0]?.count === 0;
+      });
+    await Promise.all(this.streams.map((stream) => stream.reads()));
   }
 }

@@ -1,5 +1,6 @@
 import { AGENTS, type Command, THREAD_NAMES, THREADS } from './choose.ts';
 import { Hands, type Held } from './hands.ts';
+import { letLapse } from './lapse.ts';
 import { GIVEN, type Told } from './stream.ts';
 import { type Asked, codeOf, type World } from './world.ts';
 
@@ -68,7 +69,7 @@ export class Play {
         await this.hands.open(command.agent, on, command.batch, command.standby);
         return;
       case 'leave':
-        await this.#stream(command.which)?.leave(command.isRude);
+        await this.hands.leave(this.#stream(command.which), command.isRude);
         return;
       case 'pause':
         this.#stream(command.which)?.pause();
@@ -142,7 +143,10 @@ export class Play {
       { input: { max, batch } },
     );
     codeOf(code, ['OK']);
-    if (data === null) this.world.missed(agent, batch, span);
+    if (data === null) {
+      this.world.missed(agent, batch, span);
+      this.world.unread(agent, span);
+    }
     for (const told of data?.takePending.deliveries ?? []) this.hands.told(agent, batch, span.from, told);
     return data?.takePending.deliveries ?? null;
   }
@@ -198,24 +202,8 @@ export class Play {
     });
   }
 
-  /** As if the lease had run out, of this delivery or of whichever is in hand: time is not waited for. */
-  async lapse(agent: string, thread: string, deliveryId: string | null): Promise<void> {
-    const span = { from: performance.now(), to: 0 };
-    const rows = await this.world.processes.db.database.query<{ delivery_id: string }>(
-      {
-        name: 'test_time_passes',
-        text: `UPDATE inbox_threads SET leased_until = clock_timestamp() - interval '1 second'
-          WHERE owner_id = $1 AND thread_id = $2 AND participant_id = $3 AND delivery_id IS NOT NULL
-            AND ($4::text IS NULL OR delivery_id = $4) RETURNING delivery_id`,
-      },
-      [this.world.tenant.userId, this.world.threadId(thread), this.world.idOf(agent), deliveryId],
-    );
-    span.to = performance.now();
-    this.world.saw(agent, thread, span, {
-      kind: 'LAPSED',
-      deliveryId,
-      found: rows[0]?.delivery_id ?? null,
-    });
+  lapse(agent: string, thread: string, deliveryId: string | null): Promise<void> {
+    return letLapse(this.world, agent, thread, deliveryId);
   }
 
   async #retract(which: number, on: number): Promise<void> {
@@ -253,7 +241,7 @@ export class Play {
     if (code !== 'LOST' && !isAway) this.#away.add(key);
     const seq = data?.[act]?.event.seq ?? null;
     this.#asked('CHANGE', thread, agent, { code, span, seq });
-    if (seq !== null) await this.hands.hears(agent, isAway ? 'READDED' : 'REMOVED', thread, seq);
+    if (seq !== null) await this.hands.hears(agent, isAway ? 'READDED' : 'REMOVED', thread, seq, span.from);
   }
 
   #asked(

@@ -85,7 +85,7 @@ const judge = async ({ world }: Play): Promise<void> => {
     const who = { handle: agent, isConcurrent: agent !== 'solo' };
     expect(unexplained(who, seen, world.unseenBy(agent))).toBe(null);
     expect(passedOver(who, seen)).toEqual([]);
-    expect(notToldRight(agent, seen, world.notices)).toEqual([]);
+    expect(notToldRight(agent, seen, world.notices, world.unreadBy(agent))).toEqual([]);
   }
 };
 

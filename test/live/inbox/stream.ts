@@ -21,6 +21,8 @@ export class InboxStream {
   readonly #socket: RawSocket;
   #isOver = false;
   #isPaused = false;
+  #hasLeft = false;
+  #deafSince: number | null = null;
   #wrong: string | null = null;
 
   private constructor(socket: RawSocket, stream: Pick<InboxStream, 'agent' | 'batch' | 'isStandby'>) {
@@ -50,6 +52,8 @@ export class InboxStream {
       opened.#isOver = true;
     });
     socket.ws.on('message', (text) => {
+      // Whoever has left reads nothing any more, whatever had come so far.
+      if (opened.#hasLeft) return;
       const { type, payload } = JSON.parse(String(text)) as { type: string; payload?: unknown };
       if (type === 'complete') opened.#isOver = true;
       if (type === 'error') opened.#wrong = String(text);
@@ -71,6 +75,10 @@ export class InboxStream {
   get isListening(): boolean {
     return !this.#isOver && !this.#isPaused && !this.isStandby;
   }
+  /** When it stopped reading, for a while or for good; what its server sends it then is taken for read. */
+  get deafSince(): number | null {
+    return this.#deafSince;
+  }
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -79,19 +87,33 @@ export class InboxStream {
     return this.#wrong;
   }
 
+  /** It has read all that was sent to it so far, or is over. */
+  async reads(): Promise<void> {
+    this.resume();
+    if (this.#isOver) return;
+    const { ws, closed } = this.#socket;
+    const answered = new Promise<void>((resolve) => ws.once('pong', () => resolve()));
+    ws.ping();
+    await Promise.race([answered, closed]);
+  }
+
   pause(): void {
     if (this.#isOver) return;
     this.#isPaused = true;
+    this.#deafSince ??= performance.now();
     this.#socket.ws.pause();
   }
   resume(): void {
     this.#isPaused = false;
+    if (!this.#hasLeft) this.#deafSince = null;
     this.#socket.ws.resume();
   }
 
   /** Says that it leaves, or (`isRude`) is simply gone. */
   async leave(isRude: boolean): Promise<void> {
+    this.#hasLeft = true;
     this.#isOver = true;
+    this.#deafSince ??= performance.now();
     if (!isRude) this.#socket.send({ id: 'inbox', type: 'complete' });
     // What is not read is not seen to be over.
     this.#socket.ws.resume();

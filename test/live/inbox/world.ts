@@ -43,6 +43,7 @@ export class World {
   readonly #names: ReadonlyMap<string, string>;
   readonly #seen = new Map<string, Observation[]>(AGENTS.map((agent) => [agent, []]));
   readonly #unseen = new Map<string, Unseen[]>(AGENTS.map((agent) => [agent, []]));
+  readonly #unread: { readonly agent: string; readonly span: Span }[] = [];
   #lost: Open[] = [];
   #count = 0;
 
@@ -119,6 +120,14 @@ export class World {
   /** Not all that this agent took now comes to it. */
   missed(agent: string, batch: number, span: Open): void {
     this.#unseen.get(agent)?.push({ span, batch });
+  }
+
+  /** What it was told then it may not have read. */
+  unread(agent: string, span: Span): void {
+    this.#unread.push({ agent, span });
+  }
+  unreadBy(agent: string): readonly Span[] {
+    return this.#unread.filter((one) => one.agent === agent).map(({ span }) => span);
   }
 
   seenBy(agent: string): readonly Observation[] {
