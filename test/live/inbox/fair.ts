@@ -8,7 +8,9 @@ const MOST_PASSED = 3;
  * Of an agent that does one thing at a time: messages that waited while later ones of other threads were handed out, more often
  * than may be. Only what surely waited counts: nothing that moves it had begun.
  */
-export const passedOver = ({ handle }: Agent, seen: readonly Observation[]): string[] => {
+export const passedOver = ({ handle, isConcurrent }: Agent, seen: readonly Observation[]): string[] => {
+  // Of another, whatever came to nobody may be in hand meanwhile.
+  if (isConcurrent) return [];
   const events = seen.flatMap((one) => (one.kind === 'EVENT' ? one : []));
   const messages = events.flatMap(({ event, thread, span }) =>
     event.kind === 'MESSAGE' ? { ...event, thread, span } : [],
