@@ -41,9 +41,7 @@ const RENEW = statement<{ delivery_id: string }>(
 );
 const EXTEND = statement<{ leased_until: string }>(
   'inbox_extend',
-  `UPDATE inbox_threads t SET leased_until = clock_timestamp() + $4 * interval '1 second'
-   WHERE t.delivery_id = $3 AND t.owner_id = $1 AND t.participant_id = $2 AND ($5::text IS NULL OR t.thread_id = $5)
-   RETURNING t.leased_until`,
+  'SELECT e AS leased_until FROM extend_lease($1, $2, $3, $4, $5) e',
 );
 
 /** People have no inbox. Errors: NOT_FOUND, FORBIDDEN. */
@@ -92,7 +90,10 @@ export const renewLeases = async (
   ]);
 };
 
-/** Sets a lease to end so many seconds from now. When that is; Errors: CONFLICT (not in flight any more), NOT_FOUND, FORBIDDEN. */
+/**
+ * Sets a lease to end so many seconds from now. When that is; Errors: CONFLICT (not in flight any more, or it ran out and an agent
+ * that does one thing at a time has another in hand), NOT_FOUND, FORBIDDEN.
+ */
 export const extendLease = async (
   database: Database,
   inbox: Inbox,
@@ -103,9 +104,10 @@ export const extendLease = async (
   const [row] = await database.query(EXTEND, values);
   if (row !== undefined) return row.leased_until;
   await requireAgent(database, inbox);
-  throw conflict('This delivery is not in flight: it was acknowledged, or handed out again since.', {
-    field: 'deliveryId',
-  });
+  throw conflict(
+    'This delivery is not in flight: it was acknowledged, handed out again since, or ran out and another is in hand.',
+    { field: 'deliveryId' },
+  );
 };
 
 /**

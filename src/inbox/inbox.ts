@@ -45,7 +45,7 @@ export const createInbox = ({
 
   /**
    * Keeps a delivery for so many seconds from now; 0 gives it back at once, and answers null. What a stream took is renewed
-   * besides while the stream is open. Errors: CONFLICT (not in flight any more), NOT_FOUND, BAD_USER_INPUT, FORBIDDEN.
+   * besides while the stream is open. Errors: CONFLICT (not in flight any more, or it ran out and one who has but one in hand has another), NOT_FOUND, BAD_USER_INPUT, FORBIDDEN.
    */
   async extendLease(
     actor: Actor,

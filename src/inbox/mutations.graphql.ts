@@ -77,7 +77,7 @@ builder.mutationFields((t) => ({
   extendLease: t.field({
     type: ExtendLeasePayload,
     description:
-      'Keeps a delivery for longer, or gives it back. One that was handed out again since is CONFLICT. Errors: CONFLICT, NOT_FOUND, BAD_USER_INPUT, FORBIDDEN.',
+      'Keeps a delivery for longer, or gives it back. One that was handed out again since is CONFLICT, and so is one that ran out where the participant has `concurrentThreads: false` and another in hand. Errors: CONFLICT, NOT_FOUND, BAD_USER_INPUT, FORBIDDEN.',
     args: { input: t.arg({ type: ExtendLeaseInput, required: true, description: 'How long.' }) },
     resolve: (_root, { input }, { services, actor }) => services.inbox.extendLease(actor, input),
   }),

@@ -281,6 +281,30 @@ BEGIN
   END IF;
 END $$;
 
+-- Sets a lease to end so many seconds from now, and says when that is; nothing: the delivery is not in flight. One that ran out is
+-- taken up again only where it could be handed out: an agent that does one thing at a time has nothing else in hand.
+--   p_thread: of this thread only.
+CREATE FUNCTION extend_lease(
+  p_owner text, p_participant text, p_delivery text, p_seconds double precision, p_thread text
+) RETURNS SETOF timestamptz
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_is_single boolean := p_seconds > 0 AND EXISTS (
+    SELECT 1 FROM participants p WHERE p.owner_id = p_owner AND p.id = p_participant AND NOT p.concurrent_threads);
+BEGIN
+  IF v_is_single THEN
+    -- Whoever takes for it waits here too.
+    PERFORM 1 FROM inboxes i WHERE i.owner_id = p_owner AND i.participant_id = p_participant AND i.run_id = '' FOR UPDATE;
+  END IF;
+  RETURN QUERY UPDATE inbox_threads t SET leased_until = clock_timestamp() + p_seconds * interval '1 second'
+    WHERE t.delivery_id = p_delivery AND t.owner_id = p_owner AND t.participant_id = p_participant
+      AND (p_thread IS NULL OR t.thread_id = p_thread)
+      AND (NOT v_is_single OR t.leased_until > clock_timestamp() OR NOT EXISTS (
+        SELECT 1 FROM inbox_threads o WHERE o.owner_id = p_owner AND o.participant_id = p_participant
+          AND o.delivery_id IS NOT NULL AND o.delivery_id <> p_delivery AND o.leased_until > clock_timestamp()))
+    RETURNING t.leased_until;
+END $$;
+
 -- Threads of which something may be handed out, those first that wait longest: what nobody has in hand, and what was in hand
 -- until its lease ran out, of which only what is still pending. A thread whose run has an inbox of its own open is left to that,
 -- which is asked once, and not of each thread.
