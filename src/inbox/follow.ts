@@ -12,8 +12,8 @@ import {
   observation,
 } from './deliveries.ts';
 import { Digest, MOST_OBSERVED, observedBytes } from './digest.ts';
-import { type HandedOut, takeInbox } from './handOut.ts';
-import { claimInbox, releaseInbox, requireAgent } from './holding.ts';
+import { type HandedOut, newDeliveryIds, takeInbox } from './handOut.ts';
+import { claimInbox, giveBack, releaseInbox, requireAgent } from './holding.ts';
 import { inboxOf } from './inboxes.ts';
 import { PadObserver, type PadObserving } from './pads.ts';
 import { type Pulling, requireBatch } from './pulling.ts';
@@ -32,7 +32,7 @@ export interface FollowInboxOptions extends Pulling, PadObserving {
   readonly digestSeconds: number;
 }
 
-/** Deliveries that are taken at a time: what the socket does not take yet is not leased either. */
+/** Deliveries that are taken, and so leased, at a time: no more of them wait for the socket to take them. */
 const PORTION = 16;
 /** How soon a store that was away is asked again, and a stream in standby asks for its turn. */
 const AGAIN_MS = 1_000;
@@ -66,7 +66,10 @@ export const createFollowInbox =
     if (isHeld) announce.woken([viewerId]);
     const pads = new PadObserver(options, session, inbox, observedBytes(options.answerBytes));
 
+    /** What came of takes, and may be in hand still. */
+    const inHand = new Set<string>();
     const leave = waking.join({
+      inHand,
       asks: () => ({
         inbox,
         threadId: null,
@@ -91,7 +94,7 @@ export const createFollowInbox =
     };
     const isStopped = (): boolean => isOver || signals.some((signal) => signal.aborted);
 
-    /** What is taken and was not handed on yet. */
+    /** What is taken, or may have been by a take whose answer was lost, and was not handed on yet. */
     let unsent: string[] = [];
     const release = async (): Promise<void> => {
       if (!isHeld) return;
@@ -111,16 +114,24 @@ export const createFollowInbox =
       }
     };
 
-    const take = (told: readonly string[]) =>
-      takeInbox(options, inbox, {
+    const take = async (told: readonly string[]): Promise<HandedOut> => {
+      if (unsent.length > 0) await giveBack(database, inbox, holder, unsent);
+      unsent = newDeliveryIds(PORTION);
+      const given = await takeInbox(options, inbox, {
         threadId: null,
-        max: PORTION,
         batch,
         onlyMentions,
         holder,
         told,
-        deliveryId: null,
+        deliveryIds: unsent,
+        once: false,
       });
+      unsent = [];
+      if (given === 'TAKEN_OVER') return given;
+      for (const one of given) if (one.channel === 'MESSAGE') unsent.push(one.deliveryId);
+      for (const id of unsent) inHand.add(id);
+      return given;
+    };
 
     /** The next digest; where nothing happened it asks nothing. */
     const observe = async (): Promise<Observed> => {
@@ -162,7 +173,6 @@ export const createFollowInbox =
             ended = 'TAKEN_OVER';
             break;
           }
-          unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
           for (const one of given) {
             if (isStopped()) break;
             if (one.channel === 'MESSAGE') unsent = unsent.filter((id) => id !== one.deliveryId);

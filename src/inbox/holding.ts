@@ -20,24 +20,29 @@ const KIND = statement<{ kind: string }>(
   'inbox_kind',
   'SELECT p.kind::text AS kind FROM participants p WHERE p.owner_id = $1 AND p.id = $2',
 );
+/** In the order in which everybody waits for rows of several threads. */
+const GIVING_BACK = `UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1 FROM (
+     SELECT o.delivery_id FROM inbox_threads o
+     WHERE o.owner_id = $1 AND o.participant_id = $2 AND o.holder = $3 AND o.delivery_id = ANY ($4::text[])
+     ORDER BY o.thread_id FOR NO KEY UPDATE) b
+   WHERE t.delivery_id = b.delivery_id`;
+const GIVE_BACK = statement<never>('inbox_give_back', GIVING_BACK);
 const RELEASE = statement<{ owner_id: string }>(
   'inbox_release',
-  `WITH given_back AS (
-     UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1
-     WHERE t.owner_id = $1 AND t.participant_id = $2 AND t.holder = $4 AND t.delivery_id = ANY ($5::text[]))
+  `WITH given_back AS (${GIVING_BACK})
    UPDATE inboxes i SET holder = NULL, held_until = clock_timestamp()
-   WHERE i.owner_id = $1 AND i.participant_id = $2 AND i.run_id = $3 AND i.holder = $4 RETURNING i.owner_id`,
+   WHERE i.owner_id = $1 AND i.participant_id = $2 AND i.holder = $3 AND i.run_id = $5 RETURNING i.owner_id`,
 );
+const RENEWABLE = `o.leased_until > clock_timestamp() AND o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'`;
 const RENEW = statement<{ delivery_id: string }>(
   'inbox_renew',
-  `UPDATE inbox_threads t SET leased_until = greatest(t.leased_until, clock_timestamp() + $4 * interval '1 second')
-   WHERE t.delivery_id IN (
-     SELECT o.delivery_id FROM unnest($1::text[], $2::text[], $3::text[]) AS u(owner_id, participant_id, holder)
-     JOIN inbox_threads o ON o.owner_id = u.owner_id AND o.participant_id = u.participant_id AND o.delivery_id IS NOT NULL
-       AND o.holder = u.holder AND o.leased_until > clock_timestamp()
-       AND o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'
-     FOR NO KEY UPDATE OF o SKIP LOCKED)
-   RETURNING t.delivery_id`,
+  `WITH renewed AS (
+     UPDATE inbox_threads t SET leased_until = greatest(t.leased_until, clock_timestamp() + $2 * interval '1 second') FROM (
+       SELECT o.delivery_id FROM unnest($1::text[]) AS u(id) JOIN inbox_threads o ON o.delivery_id = u.id
+       WHERE ${RENEWABLE} FOR NO KEY UPDATE OF o SKIP LOCKED) r
+     WHERE t.delivery_id = r.delivery_id)
+   SELECT u.id AS delivery_id FROM unnest($1::text[]) AS u(id)
+   WHERE NOT EXISTS (SELECT 1 FROM inbox_threads o WHERE o.delivery_id = u.id AND ${RENEWABLE} OFFSET 0)`,
 );
 const EXTEND = statement<{ leased_until: string }>(
   'inbox_extend',
@@ -68,29 +73,36 @@ export const claimInbox = async (
   return (await database.query(CLAIM, values)).length > 0;
 };
 
-/** The stream is over. What it took and never handed on (`unsent`) may be taken at once, as if it had not been. */
+/** What a stream took, or may have taken, and never handed on may be taken at once, as if it had not been. */
+export const giveBack = async (
+  database: Database,
+  inbox: Inbox,
+  holder: string,
+  unsent: readonly string[],
+): Promise<void> => {
+  await database.query(GIVE_BACK, [inbox.ownerId, inbox.participantId, holder, unsent]);
+};
+
+/** The stream is over: `unsent` is given back. */
 export const releaseInbox = async (
   database: Database,
   inbox: Inbox,
   holder: string,
   unsent: readonly string[],
 ): Promise<void> => {
-  await database.query(RELEASE, [inbox.ownerId, inbox.participantId, inbox.runId, holder, unsent]);
+  await database.query(RELEASE, [inbox.ownerId, inbox.participantId, holder, unsent, inbox.runId]);
 };
 
-/** Renews what open streams have in hand. A lease that was given back, or ran out, is not. */
+/**
+ * Renews what open streams have in hand: what they know of, since a delivery whose answer was lost on its way to them is to run
+ * out. Answers those that are not renewed any more: a lease that was given back, or ran out, or goes on for an hour.
+ */
 export const renewLeases = async (
   database: Database,
   leaseSeconds: number,
-  streams: readonly { readonly inbox: Inbox; readonly holder: string }[],
-): Promise<void> => {
-  await database.query(RENEW, [
-    streams.map(({ inbox }) => inbox.ownerId),
-    streams.map(({ inbox }) => inbox.participantId),
-    streams.map(({ holder }) => holder),
-    leaseSeconds,
-  ]);
-};
+  deliveryIds: readonly string[],
+): Promise<readonly string[]> =>
+  (await database.query(RENEW, [deliveryIds, leaseSeconds])).map((row) => row.delivery_id);
 
 /** Sets a lease to end so many seconds from now. When that is; Errors: CONFLICT (not in flight any more), NOT_FOUND, FORBIDDEN. */
 export const extendLease = async (

@@ -5,7 +5,13 @@ import { badInput, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import { statement } from '../storage/database.ts';
-import { type ControlNotice, type Handing, type MessageDelivery, takeInbox } from './handOut.ts';
+import {
+  type ControlNotice,
+  type Handing,
+  type MessageDelivery,
+  newDeliveryIds,
+  takeInbox,
+} from './handOut.ts';
 import { type Inbox, inboxOf } from './inboxes.ts';
 import { createSleep } from './sleep.ts';
 import type { Waking } from './waking.ts';
@@ -63,14 +69,15 @@ export const createTake =
         field: 'waitSeconds',
         limit: MAX_WAIT_SECONDS,
       });
+    const max = requireBatch(input.max, 'max');
     const options = {
       threadId,
-      max: requireBatch(input.max, 'max'),
       batch: requireBatch(input.batch),
       onlyMentions: input.onlyMentions ?? false,
       holder: null,
       told: [],
-      deliveryId: input.deliveryId ?? null,
+      deliveryIds: input.deliveryId === undefined ? newDeliveryIds(max) : [input.deliveryId],
+      once: input.deliveryId !== undefined,
     };
     const take = async () => {
       const given = await takeInbox(handing, inbox, options);
@@ -84,6 +91,7 @@ export const createTake =
     const sleep = createSleep();
     const leave = waking.join({
       asks: () => ({ inbox, threadId, holder: null, onlyMentions: options.onlyMentions, since: '0' }),
+      inHand: new Set(),
       wake: sleep.wake,
       moved: () => undefined,
     });

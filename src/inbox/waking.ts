@@ -7,6 +7,8 @@ import { type Asked, pollInboxes, renewLeases } from './holding.ts';
 export interface Waiter {
   /** As of now. */
   asks(): Asked;
+  /** Deliveries that came and are to be renewed; those that are over are taken out of it here. */
+  readonly inHand: Set<string>;
   /** There may be something: look. */
   wake(): void;
   /** Some thread of the tenant moved. */
@@ -59,11 +61,11 @@ export const createWaking = ({
   const renew = async (): Promise<void> => {
     if (performance.now() - renewedAt < renewEveryMs) return;
     renewedAt = performance.now();
-    const streams = [...waiters].flatMap((waiter) => {
-      const { inbox, holder } = waiter.asks();
-      return holder === null ? [] : [{ inbox, holder }];
-    });
-    if (streams.length > 0) await renewLeases(database, leaseSeconds, streams);
+    const hands = [...waiters].map(({ inHand }) => inHand);
+    const deliveryIds = hands.flatMap((inHand) => [...inHand]);
+    if (deliveryIds.length === 0) return;
+    const over = new Set(await renewLeases(database, leaseSeconds, deliveryIds));
+    for (const inHand of hands) for (const id of inHand) if (over.has(id)) inHand.delete(id);
   };
 
   const tick = async (): Promise<void> => {

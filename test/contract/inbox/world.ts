@@ -1,9 +1,12 @@
 import type { Actor } from '../../../src/auth/actor.ts';
+import type { InboxDelivery } from '../../../src/inbox/deliveries.ts';
+import type { FollowInboxInput } from '../../../src/inbox/follow.ts';
 import type { Services } from '../../../src/services.ts';
 import { timelineCursor } from '../../../src/shared/cursors.ts';
 import { DomainError } from '../../../src/shared/errors.ts';
 import type { Database } from '../../../src/storage/database.ts';
 import type { TimelineEvent } from '../../../src/timeline/events.ts';
+import type { createApi } from '../../support/api.ts';
 import { ADMIN } from '../../support/identity.ts';
 
 export const PEOPLE = ['ann', 'bob'] as const;
@@ -81,4 +84,43 @@ export const openThreads = async (
     opened.push((await services.threads.open(owner, { participantIds })).threadId);
   }
   return opened;
+};
+
+export interface Followed extends AsyncDisposable {
+  readonly given: readonly InboxDelivery[];
+  /** Contents of messages, by the channel in which they came. */
+  contents(channel: 'MESSAGE' | 'OBSERVATION'): string[];
+}
+
+/** An open stream of an agent's inbox, with its own token or another. */
+export const followInbox = async (
+  { services, authentication }: ReturnType<typeof createApi>,
+  { owner, ids }: Pick<InboxWorld, 'owner' | 'ids'>,
+  input: FollowInboxInput = {},
+  secret?: string,
+): Promise<Followed> => {
+  const token =
+    secret ??
+    (await services.credentials.createParticipantToken(owner, { participantId: ids.bot ?? '' })).secret;
+  const session = await authentication.openSession({ authorization: `Bearer ${token}` });
+  const gone = new AbortController();
+  const following = await services.followInbox(session, input, gone.signal);
+  const given: InboxDelivery[] = [];
+  const over = (async () => {
+    for await (const delivery of following) given.push(delivery);
+  })();
+  return {
+    given,
+    contents: (channel) =>
+      given
+        .filter((one) => one.channel === channel)
+        .flatMap(({ events }) =>
+          events.flatMap((event) => (event.type === 'MESSAGE' ? [event.content] : [])),
+        ),
+    [Symbol.asyncDispose]: async () => {
+      gone.abort();
+      await over;
+      session.close();
+    },
+  };
 };
