@@ -17,7 +17,7 @@ const DIGEST = statement<{ told: Raw }>(
   'SELECT d AS told FROM inbox_digest($1, $2, $3, $4, $5::bigint, $6, $7, $8::text[], $9::int[], $10) d',
 );
 
-const SETTLE = statement<never>('inbox_observed', 'SELECT settle_digest($1, $2, $3::text[], $4::int[])');
+const SETTLE = statement<never>('inbox_observed', 'SELECT settle_digest($1, $2, $3, $4::text[], $5::int[])');
 
 /**
  * The rest of what an inbox's participant may see: others' changes of state, system events, retractions it was not told at once and,
@@ -68,6 +68,7 @@ export class Digest {
     await this.#database.query(SETTLE, [
       ownerId,
       participantId,
+      this.#onlyMentions,
       [...this.#told.keys()],
       [...this.#told.values()],
     ]);

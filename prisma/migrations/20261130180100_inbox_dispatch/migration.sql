@@ -12,7 +12,7 @@ BEGIN
     WHERE i.owner_id = NEW.owner_id AND i.thread_id = NEW.thread_id AND i.participant_id = NEW.participant_id FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF v_row.delivery_id IS NOT NULL THEN
-    PERFORM tp_drop_delivery(v_row);
+    PERFORM tp_end_delivery(v_row, NULL);
   END IF;
   -- The old floors say nothing of what was said before them.
   v_row.pending_seq := 0;
@@ -24,15 +24,6 @@ BEGIN
 END $$;
 CREATE TRIGGER thread_members_follow_state AFTER UPDATE OF state ON thread_members FOR EACH ROW
   WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tp_follow_state();
-
--- The delivery in flight is over without being acknowledged: its acknowledgement is refused from now on.
-CREATE FUNCTION tp_drop_delivery(p_row inbox_threads) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE inbox_threads i SET
-      delivery_id = NULL, attempt = 0, delivery_seqs = '{}', taken_at = NULL, leased_until = NULL, holder = NULL, run_id = ''
-    WHERE i.owner_id = p_row.owner_id AND i.thread_id = p_row.thread_id AND i.participant_id = p_row.participant_id;
-  PERFORM tp_wake(ARRAY[p_row.participant_id]);
-END $$;
 
 -- A message that somebody has in hand, or may take next, was taken back.
 CREATE FUNCTION tp_tell_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -64,7 +55,7 @@ BEGIN
       AND EXISTS (SELECT 1 FROM users u WHERE u.id = NEW.owner_id AND u.deleted_at IS NULL)
     ORDER BY i.participant_id FOR NO KEY UPDATE
   LOOP
-    PERFORM tp_drop_delivery(v_row);
+    PERFORM tp_end_delivery(v_row, NULL);
     UPDATE inbox_threads i SET pending_seq = NULL, pending_since = NULL, mentioned_seq = NULL, mentioned_since = NULL
       WHERE i.owner_id = v_row.owner_id AND i.thread_id = v_row.thread_id AND i.participant_id = v_row.participant_id;
     PERFORM tp_control(NEW.owner_id, v_row.participant_id, 'THREAD_DELETED', NEW.id);
@@ -249,7 +240,7 @@ BEGIN
         -- Only under the head may this be said; where somebody holds it, it is said another time.
         PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = v_thread FOR NO KEY UPDATE SKIP LOCKED;
         IF FOUND THEN
-          IF v_row.delivery_id IS NOT NULL THEN PERFORM tp_drop_delivery(v_row); END IF;
+          IF v_row.delivery_id IS NOT NULL THEN PERFORM tp_end_delivery(v_row, NULL); END IF;
           PERFORM tp_settle(v_row);
           v_settled := v_settled + 1;
           -- Their heads are held to the end, and whoever posts there waits: so the others are for the next time.
@@ -264,7 +255,7 @@ BEGIN
       v_until := clock_timestamp() + p_lease * interval '1 second';
       UPDATE inbox_threads i SET
           delivery_id = p_ids[v_given], attempt = v_row.attempt + 1, delivery_seqs = v_seqs, taken_at = clock_timestamp(),
-          leased_until = v_until, holder = p_holder, run_id = p_run
+          leased_until = v_until, holder = p_holder, only_mentions = p_mentions_only, run_id = p_run
         WHERE i.owner_id = p_owner AND i.thread_id = v_thread AND i.participant_id = p_participant;
       RETURN NEXT jsonb_build_object('channel', 'MESSAGE', 'deliveryId', p_ids[v_given], 'threadId', v_thread,
         'attempt', v_row.attempt + 1,
@@ -364,15 +355,15 @@ BEGIN
   IF p_mentions_only THEN
     v_types := array_append(v_types, 'MESSAGE');
   END IF;
-  PERFORM settle_digest(p_owner, p_participant, p_told_threads, p_told_seqs);
+  PERFORM settle_digest(p_owner, p_participant, p_mentions_only, p_told_threads, p_told_seqs);
   -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
   SELECT least(h.activity, (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint) INTO v_seen
     FROM thread_heads h WHERE h.owner_id = p_owner ORDER BY h.activity DESC LIMIT 1;
   FOR v_candidate IN
     SELECT c.*, CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END AS end_seq
-    FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since) c
+    FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since, p_mentions_only) c
     JOIN thread_members m ON m.owner_id = p_owner AND m.thread_id = c.thread_id AND m.participant_id = p_participant
-    WHERE c.observed_seq < CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END
+    WHERE c.told_seq < CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END
       AND NOT tp_is_left_to_run(p_owner, p_participant, p_run, c.thread_id)
     ORDER BY c.activity
     LIMIT CASE WHEN p_since IS NULL THEN c_most_threads END
@@ -384,19 +375,20 @@ BEGIN
         512 + coalesce(octet_length(r.content), 0) + coalesce(octet_length(r.data::text), 0)
           + coalesce(octet_length(r.context::text), 0) + coalesce(octet_length(r.reason), 0) AS size,
         CASE r.type
-          WHEN 'MESSAGE' THEN r.sender_id <> p_participant AND p_participant <> ALL (r.mention_ids)
-          WHEN 'PARTICIPANT_STATE_CHANGED' THEN r.subject_id <> p_participant
-          WHEN 'RETRACTION' THEN r.actor_id <> p_participant AND NOT EXISTS (
+          WHEN 'MESSAGE' THEN r.seq > v_candidate.messages_seq AND r.sender_id <> p_participant
+            AND p_participant <> ALL (r.mention_ids)
+          WHEN 'PARTICIPANT_STATE_CHANGED' THEN r.seq > v_candidate.observed_seq AND r.subject_id <> p_participant
+          WHEN 'RETRACTION' THEN r.seq > v_candidate.observed_seq AND r.actor_id <> p_participant AND NOT EXISTS (
             SELECT 1 FROM inbox_controls k WHERE k.owner_id = p_owner AND k.thread_id = v_candidate.thread_id AND k.seq = r.seq
               AND k.participant_id = p_participant)
-          ELSE true END AS is_told
+          ELSE r.seq > v_candidate.observed_seq END AS is_told
       FROM page_events(p_owner, v_candidate.thread_id, p_participant,
         (SELECT array_agg(greatest(w.after_seq, 1) ORDER BY w.after_seq) FROM visibility_windows w
           WHERE w.owner_id = p_owner AND w.thread_id = v_candidate.thread_id AND w.participant_id = p_participant),
         (SELECT array_agg(least(coalesce(w.end_seq, v_candidate.end_seq), v_candidate.end_seq) ORDER BY w.after_seq)
           FROM visibility_windows w
           WHERE w.owner_id = p_owner AND w.thread_id = v_candidate.thread_id AND w.participant_id = p_participant),
-        v_candidate.observed_seq + 1, v_types, v_left, false) r
+        v_candidate.told_seq + 1, v_types, v_left, false) r
     ), reached AS (
       SELECT p.*, coalesce(sum(p.size) FILTER (WHERE p.is_told) OVER by_seq, 0) AS reach,
         count(*) FILTER (WHERE p.is_told) OVER by_seq AS place
@@ -410,7 +402,7 @@ BEGIN
       INTO v_found, v_kept, v_last, v_size, v_events FROM fitting f;
     v_is_cut := v_kept < v_found;
     v_last := CASE
-      WHEN v_is_cut THEN coalesce(v_last, v_candidate.observed_seq)
+      WHEN v_is_cut THEN coalesce(v_last, v_candidate.told_seq)
       WHEN v_found < v_left THEN v_candidate.end_seq
       ELSE v_last END;
     v_left := v_left - v_found;
@@ -418,8 +410,8 @@ BEGIN
     v_told := v_told OR v_events IS NOT NULL;
     -- Where there is nothing to tell the position is moved now and then only, since it costs a write; and by whoever begins,
     -- so that the next who does finds only what moved since.
-    IF v_events IS NOT NULL OR v_last - v_candidate.observed_seq >= 50
-       OR (p_since IS NULL AND v_last > v_candidate.observed_seq) THEN
+    IF v_events IS NOT NULL OR v_last - v_candidate.told_seq >= 50
+       OR (p_since IS NULL AND v_last > v_candidate.told_seq) THEN
       RETURN NEXT jsonb_build_object('threadId', v_candidate.thread_id, 'seq', v_last, 'events', coalesce(v_events, '[]'));
     END IF;
     EXIT WHEN v_is_cut;
@@ -429,28 +421,37 @@ BEGIN
 END $$;
 
 -- Positions that came. One row after the other: of many at once all of the agent's threads would be read.
-CREATE FUNCTION settle_digest(p_owner text, p_participant text, p_threads text[], p_seqs integer[]) RETURNS void
+CREATE FUNCTION settle_digest(
+  p_owner text, p_participant text, p_mentions_only boolean, p_threads text[], p_seqs integer[]
+) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   FOR i IN 1 .. coalesce(cardinality(p_threads), 0) LOOP
-    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, p_seqs[i])
+    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, p_seqs[i]),
+        messages_seq = CASE WHEN p_mentions_only THEN greatest(t.messages_seq, p_seqs[i]) ELSE t.messages_seq END
       WHERE t.owner_id = p_owner AND t.thread_id = p_threads[i] AND t.participant_id = p_participant;
   END LOOP;
 END $$;
 
-CREATE FUNCTION tp_moved_threads(p_owner text, p_participant text, p_thread text, p_since bigint)
-RETURNS TABLE (thread_id text, observed_seq integer, last_seq integer, activity bigint) LANGUAGE plpgsql STABLE AS $$
+-- told_seq: where to go on: behind what of either kind was told.
+CREATE FUNCTION tp_moved_threads(p_owner text, p_participant text, p_thread text, p_since bigint, p_mentions_only boolean)
+RETURNS TABLE (thread_id text, observed_seq integer, messages_seq integer, told_seq integer, last_seq integer, activity bigint)
+LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   IF p_since IS NULL OR p_thread IS NOT NULL THEN
-    RETURN QUERY SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM inbox_threads i
+    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM inbox_threads i
       JOIN thread_heads h ON h.owner_id = i.owner_id AND h.thread_id = i.thread_id
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
       WHERE i.owner_id = p_owner AND i.participant_id = p_participant AND (p_thread IS NULL OR i.thread_id = p_thread)
-        AND h.last_seq > i.observed_seq;
+        AND h.last_seq > t.seq;
   ELSE
-    RETURN QUERY SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM thread_heads h
+    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM thread_heads h
       JOIN inbox_threads i ON i.owner_id = h.owner_id AND i.thread_id = h.thread_id AND i.participant_id = p_participant
-      WHERE h.owner_id = p_owner AND h.activity > p_since AND h.last_seq > i.observed_seq;
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
+      WHERE h.owner_id = p_owner AND h.activity > p_since AND h.last_seq > t.seq;
   END IF;
 END $$;
 
