@@ -78,9 +78,12 @@ ALTER TABLE "inbox_controls" ADD CONSTRAINT "inbox_controls_owner_id_participant
 -- inbox_threads says where to look first.
 --
 -- Locks. Whoever appends, acknowledges, removes or deletes holds the thread's head first and waits for rows of inbox_threads
--- then. Whoever takes holds its inbox's row, then rows of inbox_threads and, to find that nothing is pending, a head; for both
--- it never waits: what somebody else holds is left to the next time. So nobody who posts waits for an agent longer than
--- for one short statement, and there is no cycle.
+-- of that thread then. Whoever takes holds its inbox's row (and then its run's), then rows of inbox_threads and, to find that
+-- nothing is pending, a head; for both it never waits: what somebody else holds is left to the next time. Whoever moves or gives
+-- back what it has in several threads (a digest, a stream that ends) waits for rows of inbox_threads in the order of threads, and
+-- holds no head; whoever keeps several inboxes waits for their rows in the order of their keys. So nobody who posts waits for
+-- an agent longer than for one short statement, and there is no cycle: who holds a row of one thread waits for one of a later
+-- thread at most.
 
 CREATE INDEX inbox_threads_ready_idx ON inbox_threads (owner_id, participant_id, pending_since)
   WHERE pending_since IS NOT NULL AND delivery_id IS NULL;
@@ -96,6 +99,8 @@ CREATE INDEX inbox_controls_untold_at_idx ON inbox_controls (at) WHERE told_at I
 -- Of what somebody has alone, so that no other question takes it for its own: an agent had an inbox for each of its runs.
 CREATE INDEX inboxes_held_idx ON inboxes (owner_id, participant_id, held_until) WHERE holder IS NOT NULL;
 CREATE INDEX inboxes_of_runs_idx ON inboxes (held_until) WHERE run_id <> '';
+-- What is left to runs of an agent, and which of their streams ended.
+CREATE INDEX inboxes_beside_idx ON inboxes (owner_id, participant_id, held_until) WHERE run_id <> '';
 
 CREATE TRIGGER inbox_threads_no_delete BEFORE DELETE ON inbox_threads FOR EACH ROW EXECUTE FUNCTION tp_refuse_delete();
 CREATE TRIGGER inbox_threads_no_truncate BEFORE TRUNCATE ON inbox_threads FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();

@@ -162,6 +162,14 @@ BEGIN
     RETURN;
   END IF;
 
+  IF p_holder IS NULL AND p_run <> '' THEN
+    -- A run that pulls is told what concerns it, and has its conversation to itself between two pulls.
+    INSERT INTO inboxes AS i (owner_id, participant_id, run_id, thread_id, held_until)
+      VALUES (p_owner, p_participant, p_run, p_thread, clock_timestamp() + p_lease * interval '1 second')
+      ON CONFLICT (owner_id, participant_id, run_id) DO UPDATE SET holder = NULL, held_until = EXCLUDED.held_until
+      WHERE i.holder IS NULL OR i.held_until <= clock_timestamp();
+  END IF;
+
   IF p_holder IS NULL THEN
     UPDATE inbox_controls c SET told_at = clock_timestamp()
       WHERE c.owner_id = p_owner AND c.participant_id = p_participant AND c.inbox_run_id = p_run
@@ -273,17 +281,14 @@ BEGIN
 END $$;
 
 -- Threads of which something may be handed out, those first that wait longest: what nobody has in hand, and what was in hand
--- until its lease ran out, of which only what is still pending. A thread whose run has an inbox of its own open is left to that,
--- which is asked once, and not of each thread.
+-- until its lease ran out, of which only what is still pending. What is left to runs is asked once, and not of each thread.
 CREATE FUNCTION tp_candidates(
   p_owner text, p_participant text, p_run text, p_thread text, p_mentions_only boolean, p_limit integer
 ) RETURNS TABLE (thread_id text, since bigint) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
-  v_left text[] := CASE WHEN p_run = '' THEN ARRAY(
-    SELECT r.thread_id FROM inboxes r WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
-      AND r.holder IS NOT NULL AND r.held_until > v_now AND r.thread_id IS NOT NULL) ELSE '{}' END;
+  v_left text[] := tp_left_to_runs(p_owner, p_participant, p_run, false);
 BEGIN
   IF p_thread IS NOT NULL THEN
     RETURN QUERY SELECT i.thread_id, i.pending_since FROM inbox_threads i
@@ -316,20 +321,30 @@ BEGIN
   END IF;
 END $$;
 
--- Whether a thread's run has an inbox of its own open.
-CREATE FUNCTION tp_is_left_to_run(p_owner text, p_participant text, p_run text, p_thread text) RETURNS boolean
+-- Threads that are left to inboxes of runs: those of open streams and, unless p_streams, those of open runs that pulled not long
+-- ago. A run's own inbox leaves none.
+CREATE FUNCTION tp_left_to_runs(p_owner text, p_participant text, p_run text, p_streams boolean) RETURNS text[]
 LANGUAGE sql STABLE AS $$
-  SELECT p_run = '' AND EXISTS (
-    SELECT 1 FROM inboxes r WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
-      AND r.thread_id = p_thread AND r.holder IS NOT NULL AND r.held_until > now())
+  SELECT CASE WHEN p_run = '' THEN ARRAY(
+    SELECT r.thread_id FROM inboxes r
+    WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> '' AND r.held_until > now()
+      AND r.thread_id IS NOT NULL AND (r.holder IS NOT NULL OR (NOT p_streams AND EXISTS (
+        SELECT 1 FROM runs o WHERE o.id = r.run_id AND o.finished_at IS NULL)))) ELSE '{}' END
+$$;
+
+-- When an activity was.
+CREATE FUNCTION tp_at(p_activity bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
+  SELECT timestamptz 'epoch' + p_activity * interval '1 microsecond'
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Observations: what an inbox's participant may see besides, at most p_limit events of all its threads, from where it was told
 -- last. One JSON object for each thread: threadId, seq (it is told up to there once these came), events. Last of all
--- { seen, isCut }: nothing up to the activity `seen` has to be looked at again, unless the answer was cut.
+-- { seen, isCut }: nothing up to the activity `seen` has to be looked at again (null: all that was looked for has), and where the
+-- answer was cut the rest comes with the next.
 --   p_bytes: the events take about so much of an answer at most, but never less than one; the rest comes with the next.
---   p_since: only threads that moved after this activity; null: all, at most a thousand at a time and none twice. p_told…:
+--   p_since: only threads that moved after this activity, or whose runs' streams ended since; null: all, and none twice. At most a
+--   thousand threads are looked at, and ten thousand that moved. p_told…:
 --   positions that came. p_mentions_only: messages that are no deliveries, since they do not mention it, belong here.
 CREATE FUNCTION inbox_digest(
   p_owner text, p_participant text, p_run text, p_thread text, p_since bigint, p_mentions_only boolean, p_limit integer,
@@ -338,8 +353,12 @@ CREATE FUNCTION inbox_digest(
 LANGUAGE plpgsql AS $$
 DECLARE
   c_most_threads CONSTANT integer := 1000;
+  c_most_heads CONSTANT integer := 10000;
+  -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
+  v_settled bigint := (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint;
+  v_end bigint;
+  v_upto bigint;
   v_candidate record;
-  v_seen bigint;
   v_left integer := p_limit;
   v_bytes bigint := p_bytes;
   v_told boolean := false;
@@ -356,18 +375,16 @@ BEGIN
     v_types := array_append(v_types, 'MESSAGE');
   END IF;
   PERFORM settle_digest(p_owner, p_participant, p_mentions_only, p_told_threads, p_told_seqs);
-  -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
-  SELECT least(h.activity, (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint) INTO v_seen
-    FROM thread_heads h WHERE h.owner_id = p_owner ORDER BY h.activity DESC LIMIT 1;
+  SELECT h.activity INTO v_end FROM thread_heads h
+    WHERE p_thread IS NULL AND h.owner_id = p_owner AND h.activity > p_since ORDER BY h.activity OFFSET c_most_heads LIMIT 1;
   FOR v_candidate IN
     SELECT c.*, CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END AS end_seq
-    FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since, p_mentions_only) c
+    FROM tp_moved_threads(p_owner, p_participant, p_run, p_thread, p_since, v_end, p_mentions_only) c
     JOIN thread_members m ON m.owner_id = p_owner AND m.thread_id = c.thread_id AND m.participant_id = p_participant
     WHERE c.told_seq < CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END
-      AND NOT tp_is_left_to_run(p_owner, p_participant, p_run, c.thread_id)
-    ORDER BY c.activity
-    LIMIT CASE WHEN p_since IS NULL THEN c_most_threads END
+    ORDER BY c.activity FETCH FIRST (c_most_threads) ROWS WITH TIES
   LOOP
+    v_upto := v_candidate.activity - 1;
     EXIT WHEN v_left <= 0;
     v_looked := v_looked + 1;
     WITH page AS (
@@ -415,29 +432,41 @@ BEGIN
       RETURN NEXT jsonb_build_object('threadId', v_candidate.thread_id, 'seq', v_last, 'events', coalesce(v_events, '[]'));
     END IF;
     EXIT WHEN v_is_cut;
+    IF v_last = v_candidate.end_seq THEN
+      v_upto := v_candidate.activity;
+    END IF;
   END LOOP;
-  RETURN NEXT jsonb_build_object('seen', coalesce(v_seen, 0)::text, 'isCut',
-    v_is_cut OR v_left <= 0 OR (p_since IS NULL AND v_looked >= c_most_threads));
+  v_is_cut := v_is_cut OR v_left <= 0 OR v_looked >= c_most_threads;
+  RETURN NEXT jsonb_build_object(
+    'seen', CASE WHEN p_since IS NOT NULL OR NOT v_is_cut
+      THEN greatest(p_since, least(CASE WHEN v_is_cut THEN v_upto END, v_end, v_settled)) END::text,
+    'isCut', v_is_cut OR v_end IS NOT NULL);
 END $$;
 
--- Positions that came. One row after the other: of many at once all of the agent's threads would be read.
+-- Positions that came. One row after the other: of many at once all of the agent's threads would be read. In the order in which
+-- everybody waits for rows of several threads: two digests of one agent, or of two and posts in threads of both, would wait for
+-- each other.
 CREATE FUNCTION settle_digest(
   p_owner text, p_participant text, p_mentions_only boolean, p_threads text[], p_seqs integer[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE v_told record;
 BEGIN
-  FOR i IN 1 .. coalesce(cardinality(p_threads), 0) LOOP
-    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, p_seqs[i]),
-        messages_seq = CASE WHEN p_mentions_only THEN greatest(t.messages_seq, p_seqs[i]) ELSE t.messages_seq END
-      WHERE t.owner_id = p_owner AND t.thread_id = p_threads[i] AND t.participant_id = p_participant;
+  FOR v_told IN SELECT u.thread_id, u.seq FROM unnest(p_threads, p_seqs) AS u(thread_id, seq) ORDER BY u.thread_id LOOP
+    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, v_told.seq),
+        messages_seq = CASE WHEN p_mentions_only THEN greatest(t.messages_seq, v_told.seq) ELSE t.messages_seq END
+      WHERE t.owner_id = p_owner AND t.thread_id = v_told.thread_id AND t.participant_id = p_participant;
   END LOOP;
 END $$;
 
--- told_seq: where to go on: behind what of either kind was told.
-CREATE FUNCTION tp_moved_threads(p_owner text, p_participant text, p_thread text, p_since bigint, p_mentions_only boolean)
-RETURNS TABLE (thread_id text, observed_seq integer, messages_seq integer, told_seq integer, last_seq integer, activity bigint)
+-- Threads that moved after p_since, up to p_until, or whose runs' streams ended since then, which they were left to; where p_since
+-- is null, all that there is something of. told_seq: where to go on, behind what of either kind was told.
+CREATE FUNCTION tp_moved_threads(
+  p_owner text, p_participant text, p_run text, p_thread text, p_since bigint, p_until bigint, p_mentions_only boolean
+) RETURNS TABLE (thread_id text, observed_seq integer, messages_seq integer, told_seq integer, last_seq integer, activity bigint)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
+DECLARE v_left text[] := tp_left_to_runs(p_owner, p_participant, p_run, true);
 BEGIN
   IF p_since IS NULL OR p_thread IS NOT NULL THEN
     RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM inbox_threads i
@@ -445,13 +474,20 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
       WHERE i.owner_id = p_owner AND i.participant_id = p_participant AND (p_thread IS NULL OR i.thread_id = p_thread)
-        AND h.last_seq > t.seq;
+        AND h.last_seq > t.seq AND i.thread_id <> ALL (v_left);
   ELSE
-    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM thread_heads h
-      JOIN inbox_threads i ON i.owner_id = h.owner_id AND i.thread_id = h.thread_id AND i.participant_id = p_participant
+    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM (
+        SELECT m.thread_id, m.last_seq, m.activity FROM thread_heads m
+        WHERE m.owner_id = p_owner AND m.activity > p_since AND m.activity <= coalesce(p_until, 9223372036854775807)
+        UNION
+        SELECT m.thread_id, m.last_seq, m.activity FROM inboxes r
+        JOIN thread_heads m ON m.owner_id = r.owner_id AND m.thread_id = r.thread_id
+        WHERE p_run = '' AND r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
+          AND r.held_until > tp_at(p_since)) h
+      JOIN inbox_threads i ON i.owner_id = p_owner AND i.thread_id = h.thread_id AND i.participant_id = p_participant
       CROSS JOIN LATERAL (
         SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
-      WHERE h.owner_id = p_owner AND h.activity > p_since AND h.last_seq > t.seq;
+      WHERE h.last_seq > t.seq AND i.thread_id <> ALL (v_left);
   END IF;
 END $$;
 
@@ -469,7 +505,8 @@ BEGIN
   GET DIAGNOSTICS v_more = ROW_COUNT;
   v_count := v_count + v_more;
   DELETE FROM inboxes i WHERE i.ctid = ANY (ARRAY(
-    SELECT o.ctid FROM inboxes o WHERE o.run_id <> '' AND o.held_until < now() - interval '1 day' LIMIT p_limit));
+    SELECT o.ctid FROM inboxes o WHERE o.run_id <> '' AND o.held_until < now() - interval '1 day'
+      AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = o.run_id AND r.finished_at IS NULL) LIMIT p_limit));
   GET DIAGNOSTICS v_more = ROW_COUNT;
   RETURN v_count + v_more;
 END $$;
