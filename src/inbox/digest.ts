@@ -10,7 +10,7 @@ export const observedBytes = (answerBytes: number): number => Math.floor(fitting
 
 type Raw =
   | { readonly threadId: string; readonly seq: number; readonly events: TimelineRow[] }
-  | { readonly threadId?: undefined; readonly seen: string; readonly isCut: boolean };
+  | { readonly threadId?: undefined; readonly seen: string | null; readonly isCut: boolean };
 
 const DIGEST = statement<{ told: Raw }>(
   'inbox_digest',
@@ -97,7 +97,7 @@ export class Digest {
     for (const { told: raw } of rows) {
       if (raw.threadId === undefined) {
         this.#isCut = raw.isCut;
-        if (!raw.isCut) this.#since = raw.seen;
+        this.#since = raw.seen;
         continue;
       }
       given.set(raw.threadId, raw.seq);

@@ -28,13 +28,13 @@ export interface FollowInboxInput {
 }
 
 export interface FollowInboxOptions extends Pulling, PadObserving {
-  readonly announce: Pick<Announce, 'woken'>;
+  readonly announce: Pick<Announce, 'woken' | 'freed'>;
   readonly digestSeconds: number;
 }
 
 /** Deliveries that are taken, and so leased, at a time: no more of them wait for the socket to take them. */
 const PORTION = 16;
-/** How soon a store that was away is asked again, and a stream in standby asks for its turn. */
+/** How soon a store that was away is asked again. */
 const AGAIN_MS = 1_000;
 
 /**
@@ -76,6 +76,7 @@ export const createFollowInbox =
         holder: isHeld ? holder : null,
         onlyMentions,
         since: digest.since,
+        isStandby: !isHeld,
       }),
       wake: sleep.wake,
       moved: () => {
@@ -100,7 +101,7 @@ export const createFollowInbox =
       if (!isHeld) return;
       await digest.settle().catch(() => undefined);
       await releaseInbox(database, inbox, holder, unsent).catch(() => undefined);
-      announce.woken([viewerId]);
+      announce.freed(viewerId);
     };
 
     /** While the database is away nothing is given and nothing lost; undefined: try again. */
@@ -160,8 +161,10 @@ export const createFollowInbox =
       isBegun = true;
       try {
         while (!isHeld && !isStopped()) {
-          isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
-          if (!isHeld && !isStopped()) await sleep.for(AGAIN_MS);
+          // The look for all streams finds that the inbox is free, where nobody says so.
+          await sleep.for();
+          if (!isStopped())
+            isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
         }
         // Where they cannot be looked for now, they are before the next digest.
         if (!isStopped()) await attempt(() => pads.look());

@@ -90,7 +90,14 @@ export const createTake =
     const until = performance.now() + waitSeconds * 1_000;
     const sleep = createSleep();
     const leave = waking.join({
-      asks: () => ({ inbox, threadId, holder: null, onlyMentions: options.onlyMentions, since: '0' }),
+      asks: () => ({
+        inbox,
+        threadId,
+        holder: null,
+        onlyMentions: options.onlyMentions,
+        since: '0',
+        isStandby: false,
+      }),
       inHand: new Set(),
       wake: sleep.wake,
       moved: () => undefined,

@@ -1,6 +1,6 @@
 import type { Bus, Logger } from '../live/bus.ts';
 import type { Database } from '../storage/database.ts';
-import { inboxChannel } from '../timeline/live.ts';
+import { INBOX_FREE, inboxChannel } from '../timeline/live.ts';
 import { type Asked, pollInboxes, renewLeases } from './holding.ts';
 
 /** Somebody in this process who waits for an inbox: a stream, or a pull. */
@@ -9,7 +9,7 @@ export interface Waiter {
   asks(): Asked;
   /** Deliveries that came and are to be renewed; those that are over are taken out of it here. */
   readonly inHand: Set<string>;
-  /** There may be something: look. */
+  /** There may be something: look. In standby: the inbox may be free. */
   wake(): void;
   /** Some thread of the tenant moved. */
   moved(): void;
@@ -53,7 +53,7 @@ export const createWaking = ({
     );
     asking.forEach((waiter, index) => {
       const answer = answers[index];
-      if (answer === undefined || answer.isLost || answer.hasNews) waiter.wake();
+      if (answer === undefined || answer.isLost || answer.isFree || answer.hasNews) waiter.wake();
       if (answer?.hasMoved === true) waiter.moved();
     });
   };
@@ -92,9 +92,11 @@ export const createWaking = ({
     join(waiter) {
       waiters.add(waiter);
       timer ??= setInterval(() => void tick(), Math.min(POLL_MS, renewEveryMs)).unref();
-      const wake = (): void => waiter.wake();
+      const hear = (message?: string): void => {
+        if (message === INBOX_FREE || !waiter.asks().isStandby) waiter.wake();
+      };
       // Listening again after a gap: what was said meanwhile is looked for.
-      const leave = bus.subscribe(inboxChannel(waiter.asks().inbox.participantId), wake, wake);
+      const leave = bus.subscribe(inboxChannel(waiter.asks().inbox.participantId), hear, hear);
       return () => {
         leave();
         waiters.delete(waiter);
