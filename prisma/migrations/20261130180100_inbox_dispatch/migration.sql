@@ -107,7 +107,8 @@ END $$;
 --   p_run: the run whose inbox it is; empty: the main one. p_thread: of this thread only.
 --   p_holder: the stream that asks; if the inbox is not its own any more the answer is one object, channel TAKEN_OVER.
 --   p_ids: names for at most p_max deliveries. p_told: numbers of notices that came; a pull (p_holder null) proves it by asking.
---   p_once: whoever asks may have asked before under the same name; what was given under it is not given again.
+--   p_once: whoever asks may have asked before under the same name; what was given under it is not given again, nor anything else,
+--   whatever became of it. That is kept as of other calls: a delivery's own name is forgotten in time.
 -- Errors: NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE (of p_thread).
 CREATE FUNCTION take_inbox(
   p_owner text, p_participant text, p_run text, p_thread text, p_max integer, p_batch integer, p_mentions_only boolean,
@@ -156,8 +157,8 @@ BEGIN
     INSERT INTO inboxes (owner_id, participant_id) VALUES (p_owner, p_participant) ON CONFLICT DO NOTHING;
   END LOOP;
   IF p_once AND EXISTS (
-    SELECT 1 FROM inbox_threads i WHERE i.owner_id = p_owner AND i.participant_id = p_participant
-      AND (i.delivery_id = p_ids[1] OR p_ids[1] = ANY (i.closed_ids))
+    SELECT 1 FROM idempotency_records r WHERE r.owner_id = p_owner AND r.operation = 'takeMessage' AND r.target = ''
+      AND r.actor = p_participant AND r.key = p_ids[1]
   ) THEN
     RETURN;
   END IF;
@@ -259,6 +260,10 @@ BEGIN
       SELECT sum(tp_message_bytes(p_owner, v_thread, s.seq)) INTO v_size FROM unnest(v_seqs) AS s(seq);
       EXIT hand_out WHEN v_given > 0 AND v_size > v_bytes;
       v_given := v_given + 1;
+      IF p_once THEN
+        INSERT INTO idempotency_records (owner_id, operation, target, actor, key, input_hash, result)
+          VALUES (p_owner, 'takeMessage', '', p_participant, p_ids[1], '', '{}');
+      END IF;
       v_bytes := v_bytes - v_size;
       v_until := clock_timestamp() + p_lease * interval '1 second';
       UPDATE inbox_threads i SET

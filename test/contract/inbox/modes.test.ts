@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MessageDelivery } from '../../../src/inbox/handOut.ts';
+import { newId } from '../../../src/shared/ids.ts';
 import { createApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
-import { createInboxWorld, cursorOf, type Followed, followInbox, type InboxWorld } from './world.ts';
+import { createInboxWorld, cursorOf, type Followed, followInbox, type InboxWorld, lapse } from './world.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -94,5 +95,31 @@ describe('messages that mention nobody', () => {
     await post(world, threadId, 'more');
     await until(() => stream.contents('OBSERVATION').includes('more'));
     expect(stream.contents('OBSERVATION')).toEqual(['chatter', 'more']);
+  });
+});
+
+describe('what was taken under a name', () => {
+  test('is not given again under it, nor anything else, whatever became of it', async () => {
+    const world = await createInboxWorld(api.services);
+    const [, , threadId = ''] = world.threadIds;
+    for (const content of ['one', 'two']) await post(world, threadId, content);
+    const named = { deliveryId: newId('Delivery') };
+    const [taken] = await take(world, named);
+    expect(taken).toMatchObject({ ...named, events: [{ content: 'one' }] });
+    expect(await take(world, named)).toEqual([]);
+    await lapse(db.database, named.deliveryId);
+    expect(await take(world, named)).toEqual([]);
+    const [again] = await take(world);
+    expect(again).toMatchObject({ attempt: 2, events: [{ content: 'one' }] });
+    await acknowledge(world, { threadId, deliveryId: again?.deliveryId ?? '' });
+    expect(await take(world, named)).toEqual([]);
+    // Another name, and one that was in hand when its taker was removed.
+    const removed = { deliveryId: newId('Delivery') };
+    expect(await take(world, removed)).toMatchObject([{ events: [{ content: 'two' }] }]);
+    const input = { threadId, participantId: world.ids.bot ?? '' };
+    await api.services.threads.changeState(world.owner, input, 'REMOVED');
+    await api.services.threads.changeState(world.owner, input, 'ACTIVE');
+    expect(await take(world, removed)).toEqual([]);
+    expect(await take(world)).toMatchObject([{ attempt: 1, events: [{ content: 'two' }] }]);
   });
 });
