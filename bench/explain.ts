@@ -155,8 +155,8 @@ const askableOf = (
  */
 const AMORTISED = [
   'FROM visibility_windows w CROSS JOIN LATERAL ( SELECT count(*) AS count FROM retracted_messages',
-  'FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since) c',
-  'SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM inbox_threads i JOIN thread_heads',
+  'FROM tp_moved_threads(p_owner, p_participant, p_run, p_thread, p_since, v_end, p_mentions_only) c',
+  'SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM inbox_threads i JOIN thread_heads',
   'SELECT f.number, CASE WHEN p_rank IS NULL THEN 0',
   'WHERE m.words @@ v_query LIMIT c_many',
 ];

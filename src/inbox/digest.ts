@@ -10,14 +10,14 @@ export const observedBytes = (answerBytes: number): number => Math.floor(fitting
 
 type Raw =
   | { readonly threadId: string; readonly seq: number; readonly events: TimelineRow[] }
-  | { readonly threadId?: undefined; readonly seen: string; readonly isCut: boolean };
+  | { readonly threadId?: undefined; readonly seen: string | null; readonly isCut: boolean };
 
 const DIGEST = statement<{ told: Raw }>(
   'inbox_digest',
   'SELECT d AS told FROM inbox_digest($1, $2, $3, $4, $5::bigint, $6, $7, $8::text[], $9::int[], $10) d',
 );
 
-const SETTLE = statement<never>('inbox_observed', 'SELECT settle_digest($1, $2, $3::text[], $4::int[])');
+const SETTLE = statement<never>('inbox_observed', 'SELECT settle_digest($1, $2, $3, $4::text[], $5::int[])');
 
 /**
  * The rest of what an inbox's participant may see: others' changes of state, system events, retractions it was not told at once and,
@@ -68,6 +68,7 @@ export class Digest {
     await this.#database.query(SETTLE, [
       ownerId,
       participantId,
+      this.#onlyMentions,
       [...this.#told.keys()],
       [...this.#told.values()],
     ]);
@@ -96,7 +97,7 @@ export class Digest {
     for (const { told: raw } of rows) {
       if (raw.threadId === undefined) {
         this.#isCut = raw.isCut;
-        if (!raw.isCut) this.#since = raw.seen;
+        this.#since = raw.seen;
         continue;
       }
       given.set(raw.threadId, raw.seq);

@@ -12,8 +12,8 @@ import {
   observation,
 } from './deliveries.ts';
 import { Digest, MOST_OBSERVED, observedBytes } from './digest.ts';
-import { type HandedOut, takeInbox } from './handOut.ts';
-import { claimInbox, releaseInbox, requireAgent } from './holding.ts';
+import { type HandedOut, newDeliveryIds, takeInbox } from './handOut.ts';
+import { claimInbox, giveBack, releaseInbox, requireAgent } from './holding.ts';
 import { inboxOf } from './inboxes.ts';
 import { PadObserver, type PadObserving } from './pads.ts';
 import { type Pulling, requireBatch } from './pulling.ts';
@@ -28,11 +28,11 @@ export interface FollowInboxInput {
 }
 
 export interface FollowInboxOptions extends Pulling, PadObserving {
-  readonly announce: Pick<Announce, 'woken'>;
+  readonly announce: Pick<Announce, 'woken' | 'freed'>;
   readonly digestSeconds: number;
 }
 
-/** Deliveries that are taken at a time: what the socket does not take yet is not leased either. */
+/** Deliveries that are taken, and so leased, at a time: no more of them wait for the socket to take them. */
 const PORTION = 16;
 /** How soon a store that was away is asked again. */
 const AGAIN_MS = 1_000;
@@ -68,14 +68,17 @@ export const createFollowInbox =
     if (isHeld) announce.woken([viewerId]);
     const pads = new PadObserver(options, session, inbox, observedBytes(options.answerBytes));
 
+    /** What came of takes, and may be in hand still. */
+    const inHand = new Set<string>();
     const leave = waking.join({
+      inHand,
       asks: () => ({
         inbox,
         threadId: null,
         holder: isHeld ? holder : null,
         onlyMentions,
         since: digest.since,
-        standsBy: !isHeld,
+        isStandby: !isHeld,
       }),
       wake: sleep.wake,
       moved: () => {
@@ -94,13 +97,13 @@ export const createFollowInbox =
     };
     const isStopped = (): boolean => isOver || signals.some((signal) => signal.aborted);
 
-    /** What is taken and was not handed on yet. */
+    /** What is taken, or may have been by a take whose answer was lost, and was not handed on yet. */
     let unsent: string[] = [];
     const release = async (): Promise<void> => {
       if (!isHeld) return;
       await digest.settle().catch(() => undefined);
       await releaseInbox(database, inbox, holder, unsent).catch(() => undefined);
-      announce.woken([viewerId]);
+      announce.freed(viewerId);
     };
 
     /** While the database is away nothing is given and nothing lost; undefined: try again. */
@@ -114,16 +117,24 @@ export const createFollowInbox =
       }
     };
 
-    const take = (told: readonly string[]) =>
-      takeInbox(options, inbox, {
+    const take = async (told: readonly string[]): Promise<HandedOut> => {
+      if (unsent.length > 0) await giveBack(database, inbox, holder, unsent);
+      unsent = newDeliveryIds(PORTION);
+      const given = await takeInbox(options, inbox, {
         threadId: null,
-        max: PORTION,
         batch,
         onlyMentions,
         holder,
         told,
-        deliveryId: null,
+        deliveryIds: unsent,
+        once: false,
       });
+      unsent = [];
+      if (given === 'TAKEN_OVER') return given;
+      for (const one of given) if (one.channel === 'MESSAGE') unsent.push(one.deliveryId);
+      for (const id of unsent) inHand.add(id);
+      return given;
+    };
 
     /** The next digest; where nothing happened it asks nothing. */
     const observe = async (): Promise<Observed> => {
@@ -152,8 +163,10 @@ export const createFollowInbox =
       isBegun = true;
       try {
         while (!isHeld && !isStopped()) {
-          if (!(await sleep.for(LONG_MS)) || isStopped()) continue;
-          isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
+          // The look for all streams finds that the inbox is free, where nobody says so.
+          await sleep.for();
+          if (!isStopped())
+            isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
         }
         // Where they cannot be looked for now, they are before the next digest.
         if (!isStopped()) await attempt(() => pads.look());
@@ -165,7 +178,6 @@ export const createFollowInbox =
             ended = 'TAKEN_OVER';
             break;
           }
-          unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
           for (const one of given) {
             if (isStopped()) break;
             if (one.channel === 'MESSAGE') unsent = unsent.filter((id) => id !== one.deliveryId);

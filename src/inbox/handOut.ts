@@ -51,8 +51,6 @@ export interface Handing {
 export interface TakeOptions {
   /** Of this thread only. */
   readonly threadId: string | null;
-  /** At most so many deliveries of messages; notices come besides. */
-  readonly max: number;
   /** At most so many messages in each. */
   readonly batch: number;
   readonly onlyMentions: boolean;
@@ -60,9 +58,15 @@ export interface TakeOptions {
   readonly holder: string | null;
   /** Numbers of notices that came. A pull proves by asking that the former answer did. */
   readonly told: readonly string[];
-  /** What to call the one delivery that is wanted; nothing is given if one was given under this name before. */
-  readonly deliveryId: string | null;
+  /** What to call deliveries of messages: at most so many are given. Notices come besides. */
+  readonly deliveryIds: readonly string[];
+  /** Nothing is given if something was given under the first of these names before. */
+  readonly once: boolean;
 }
+
+/** Names for so many deliveries. */
+export const newDeliveryIds = (count: number): string[] =>
+  Array.from({ length: count }, () => newId('Delivery'));
 
 /** `TAKEN_OVER`: the inbox is another stream's by now. */
 export type HandedOut = 'TAKEN_OVER' | readonly (ControlNotice | MessageDelivery)[];
@@ -91,22 +95,22 @@ export const fittingBytes = (answerBytes: number): number =>
 export const takeInbox = async (
   { database, leaseSeconds, answerBytes }: Handing,
   inbox: Inbox,
-  { threadId, max, batch, onlyMentions, holder, told, deliveryId }: TakeOptions,
+  { threadId, batch, onlyMentions, holder, told, deliveryIds, once }: TakeOptions,
 ): Promise<HandedOut> => {
   const values = [
     inbox.ownerId,
     inbox.participantId,
     inbox.runId,
     threadId ?? inbox.threadId,
-    max,
+    deliveryIds.length,
     batch,
     onlyMentions,
     holder,
-    deliveryId === null ? Array.from({ length: max }, () => newId('Delivery')) : [deliveryId],
+    deliveryIds,
     leaseSeconds,
     told,
     fittingBytes(answerBytes),
-    deliveryId !== null,
+    once,
   ];
   for (;;) {
     const rows = await database.query(TAKE, values);

@@ -26,13 +26,14 @@ const MOST_CHANGES = 200;
 /** Clocks of processes and stores agree so well: rather told of something from before than not told. */
 const CLOCKS_MS = 500;
 
-/** Pads of the participant's threads (of these, if any are named), and how long ago each was made. */
+/** Pads of an inbox's threads (of these, if any are named), and how long ago each was made. */
 const PADS = statement<{ thread_id: string; age_ms: number }>(
   'inbox_pads',
   `SELECT s.thread_id, (extract(epoch FROM clock_timestamp() - s.created_at) * 1000)::float8 AS age_ms FROM inbox_threads i
    JOIN scratchpads s ON s.owner_id = i.owner_id AND s.thread_id = i.thread_id
    JOIN thread_heads h ON h.owner_id = i.owner_id AND h.thread_id = i.thread_id
    WHERE i.owner_id = $1 AND i.participant_id = $2 AND ($3::text[] IS NULL OR i.thread_id = ANY ($3::text[]))
+     AND ($4::text IS NULL OR i.thread_id = $4)
    ORDER BY h.activity DESC LIMIT ${MOST_PADS}`,
 );
 
@@ -74,7 +75,7 @@ const bytesOf = ({ change }: ScratchpadDelivery): number => {
 };
 
 /**
- * What becomes of the scratchpads of a participant's threads while its inbox is open, for its digests: each followed as itself,
+ * What becomes of the scratchpads of an inbox's threads while it is open, for its digests: each followed as itself,
  * from a moment after the stream began on, whenever it can be; of a pad that is made meanwhile everything. What it writes itself
  * is left out.
  */
@@ -106,6 +107,7 @@ export class PadObserver {
     this.#mostBytes = mostBytes;
     const heard = (message: string): void => {
       const { threadId, seq, participantId, deletedFor } = decodeThreadNotice(message);
+      if (inbox.threadId !== null && inbox.threadId !== threadId) return;
       // Something beside the record: it may be that the thread has a pad now.
       if (seq === undefined && participantId === undefined && deletedFor === undefined)
         this.#changed.add(threadId);
@@ -187,8 +189,8 @@ export class PadObserver {
   }
 
   async #find(threadIds: readonly string[] | null, isFirst: boolean): Promise<void> {
-    const { ownerId, participantId } = this.#inbox;
-    const rows = await this.#deps.database.query(PADS, [ownerId, participantId, threadIds]);
+    const { ownerId, participantId, threadId: only } = this.#inbox;
+    const rows = await this.#deps.database.query(PADS, [ownerId, participantId, threadIds, only]);
     for (const { thread_id: threadId, age_ms: age } of rows) {
       if (this.#followed.has(threadId) || this.#followed.size >= MOST_PADS) continue;
       // What could not be followed from the beginning on is read from its own, for what is of later.

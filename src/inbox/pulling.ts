@@ -5,7 +5,14 @@ import { badInput, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import { statement } from '../storage/database.ts';
-import { type ControlNotice, type Handing, type MessageDelivery, takeInbox } from './handOut.ts';
+import {
+  type ControlNotice,
+  type Handing,
+  type MessageDelivery,
+  newDeliveryIds,
+  takeInbox,
+} from './handOut.ts';
+import { giveBack } from './holding.ts';
 import { type Inbox, inboxOf } from './inboxes.ts';
 import { createSleep } from './sleep.ts';
 import type { Waking } from './waking.ts';
@@ -63,18 +70,23 @@ export const createTake =
         field: 'waitSeconds',
         limit: MAX_WAIT_SECONDS,
       });
+    const max = requireBatch(input.max, 'max');
     const options = {
       threadId,
-      max: requireBatch(input.max, 'max'),
       batch: requireBatch(input.batch),
       onlyMentions: input.onlyMentions ?? false,
       holder: null,
       told: [],
-      deliveryId: input.deliveryId ?? null,
+      deliveryIds: input.deliveryId === undefined ? newDeliveryIds(max) : [input.deliveryId],
+      once: input.deliveryId !== undefined,
     };
     const take = async () => {
       const given = await takeInbox(handing, inbox, options);
       return given === 'TAKEN_OVER' ? [] : given;
+    };
+
+    const requireAlive = async (): Promise<void> => {
+      if ((await handing.database.query(ALIVE, [tenant.credentialId])).length === 0) throw noCredential();
     };
 
     const first = await take();
@@ -89,8 +101,9 @@ export const createTake =
         holder: null,
         onlyMentions: options.onlyMentions,
         since: '0',
-        standsBy: false,
+        isStandby: false,
       }),
+      inHand: new Set(),
       wake: sleep.wake,
       moved: () => undefined,
     });
@@ -102,9 +115,16 @@ export const createTake =
         if (left <= 0 || clientGone.aborted || draining.aborted) return { inbox, given: [] };
         await sleep.for(left);
         if (clientGone.aborted) return { inbox, given: [] };
-        if ((await handing.database.query(ALIVE, [tenant.credentialId])).length === 0) throw noCredential();
+        await requireAlive();
         const given = await take();
-        if (given.length > 0) return { inbox, given };
+        if (given.length === 0) continue;
+        // It may have ended while others took before it.
+        await requireAlive().catch(async (error: unknown) => {
+          const unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
+          await giveBack(handing.database, inbox, null, unsent);
+          throw error;
+        });
+        return { inbox, given };
       }
     } finally {
       leave();

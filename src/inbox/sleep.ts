@@ -1,8 +1,8 @@
 /** A sleeper that is woken, at once if it was while it was awake. */
 export interface Sleep {
   wake(): void;
-  /** Until it is woken, or so long; at once if it was woken since the last sleep. Whether it was woken. */
-  for(ms: number): Promise<boolean>;
+  /** Until it is woken, or so long at most where that is said; at once if it was woken since the last sleep. Whether it was woken. */
+  for(ms?: number): Promise<boolean>;
 }
 
 export const createSleep = (): Sleep => {
@@ -22,7 +22,7 @@ export const createSleep = (): Sleep => {
           isWoken = false;
           resolve(wasWoken);
         };
-        const timer = setTimeout(done, ms);
+        const timer = ms === undefined ? undefined : setTimeout(done, ms);
         rouse = done;
         if (isWoken) done();
       }),

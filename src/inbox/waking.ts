@@ -1,13 +1,15 @@
 import type { Bus, Logger } from '../live/bus.ts';
 import type { Database } from '../storage/database.ts';
-import { inboxChannel } from '../timeline/live.ts';
+import { INBOX_FREE, inboxChannel } from '../timeline/live.ts';
 import { type Asked, pollInboxes, renewLeases } from './holding.ts';
 
 /** Somebody in this process who waits for an inbox: a stream, or a pull. */
 export interface Waiter {
   /** As of now. */
   asks(): Asked;
-  /** There may be something: look. */
+  /** Deliveries that came and are to be renewed; those that are over are taken out of it here. */
+  readonly inHand: Set<string>;
+  /** There may be something: look. In standby: the inbox may be free. */
   wake(): void;
   /** Some thread of the tenant moved. */
   moved(): void;
@@ -51,7 +53,7 @@ export const createWaking = ({
     );
     asking.forEach((waiter, index) => {
       const answer = answers[index];
-      if (answer === undefined || answer.isLost || answer.hasNews) waiter.wake();
+      if (answer === undefined || answer.isLost || answer.isFree || answer.hasNews) waiter.wake();
       if (answer?.hasMoved === true) waiter.moved();
     });
   };
@@ -59,11 +61,11 @@ export const createWaking = ({
   const renew = async (): Promise<void> => {
     if (performance.now() - renewedAt < renewEveryMs) return;
     renewedAt = performance.now();
-    const streams = [...waiters].flatMap((waiter) => {
-      const { inbox, holder } = waiter.asks();
-      return holder === null ? [] : [{ inbox, holder }];
-    });
-    if (streams.length > 0) await renewLeases(database, leaseSeconds, streams);
+    const hands = [...waiters].map(({ inHand }) => inHand);
+    const deliveryIds = hands.flatMap((inHand) => [...inHand]);
+    if (deliveryIds.length === 0) return;
+    const over = new Set(await renewLeases(database, leaseSeconds, deliveryIds));
+    for (const inHand of hands) for (const id of inHand) if (over.has(id)) inHand.delete(id);
   };
 
   const tick = async (): Promise<void> => {
@@ -90,12 +92,11 @@ export const createWaking = ({
     join(waiter) {
       waiters.add(waiter);
       timer ??= setInterval(() => void tick(), Math.min(POLL_MS, renewEveryMs)).unref();
-      // What is said there is for whoever has the inbox.
-      const wake = (): void => {
-        if (!waiter.asks().standsBy) waiter.wake();
+      const hear = (message?: string): void => {
+        if (message === INBOX_FREE || !waiter.asks().isStandby) waiter.wake();
       };
       // Listening again after a gap: what was said meanwhile is looked for.
-      const leave = bus.subscribe(inboxChannel(waiter.asks().inbox.participantId), wake, wake);
+      const leave = bus.subscribe(inboxChannel(waiter.asks().inbox.participantId), hear, hear);
       return () => {
         leave();
         waiters.delete(waiter);

@@ -4,6 +4,7 @@ import {
   encodePosition,
   encodeThreadNotice,
   GONE,
+  INBOX_FREE,
   inboxChannel,
   type ThreadNotice,
   threadChannel,
@@ -68,6 +69,9 @@ export const announceOn = (
     },
     woken(participantIds) {
       for (const id of participantIds) publish(inboxChannel(id), '');
+    },
+    freed(participantId) {
+      publish(inboxChannel(participantId), INBOX_FREE);
     },
     close: flush,
   };

@@ -8,8 +8,10 @@ export const threadChannel = (threadId: string): string => `live:thread:${thread
 /** Says which thread of a tenant changed, for lists that follow all of them (best effort). */
 export const userChannel = (userId: string): string => `live:user:${userId}`;
 
-/** Says that a participant's inboxes have something new. */
+/** Says that a participant's inboxes have something new, or that a stream let one go. */
 export const inboxChannel = (participantId: string): string => `live:inbox:${participantId}`;
+/** What is said there by a stream that ends: streams in standby hear nothing else. */
+export const INBOX_FREE = 'free';
 
 /** An event travels with its wake-up while it is small; larger ones are read from the log. */
 const CARRIED = 16 * 1024;

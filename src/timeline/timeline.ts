@@ -36,6 +36,8 @@ export interface Announce {
   deleted(ownerId: string, threadId: string, memberIds: readonly string[]): void;
   /** These agents or units have something new in their inboxes: what `tp_woken()` said of the transaction. */
   woken(participantIds: readonly string[]): void;
+  /** A stream of this agent or unit let its inbox go. */
+  freed(participantId: string): void;
 }
 
 export interface PostInput {

@@ -37,6 +37,7 @@ const announce: Announce = {
   changed: () => undefined,
   deleted: () => undefined,
   woken: () => undefined,
+  freed: () => undefined,
 };
 
 describe('a first result', () => {

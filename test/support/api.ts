@@ -23,6 +23,7 @@ export interface ApiOptions {
   readonly commands?: Redis;
   readonly answerBytes?: number;
   readonly digestSeconds?: number;
+  readonly leaseSeconds?: number;
 }
 
 /** The services of one process and the schema over them, without a door. */
@@ -46,7 +47,7 @@ export const createApi = (database: Database, options: ApiOptions = {}) => {
     padUpkeep,
     maxAgentHops: 0,
     scratchpadTtlSeconds: 0,
-    inboxLeaseSeconds: 60,
+    inboxLeaseSeconds: options.leaseSeconds ?? 60,
     inboxDigestSeconds: options.digestSeconds ?? 1,
     answerBytes: options.answerBytes ?? 64 * 1024 * 1024,
   });

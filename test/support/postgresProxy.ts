@@ -15,6 +15,8 @@ export interface PostgresProxy extends AsyncDisposable {
   readonly ran: readonly string[];
   /** Called before a statement is passed on; what it returns is awaited. Null: nothing is held. */
   before: ((statement: string) => Promise<void> | undefined) | null;
+  /** Of a statement that it says so of the answer is lost: it is done, and then the connection breaks. Null: of none. */
+  loses: ((statement: string) => boolean) | null;
 }
 
 export const startPostgresProxy = async (databaseUrl: string): Promise<PostgresProxy> => {
@@ -23,7 +25,7 @@ export const startPostgresProxy = async (databaseUrl: string): Promise<PostgresP
   const folder = await mkdtemp(join(tmpdir(), 'tp-pg-proxy-'));
   const ran: string[] = [];
   const sockets = new Set<Socket>();
-  const proxy = { before: null as PostgresProxy['before'] };
+  const proxy = { before: null as PostgresProxy['before'], loses: null as PostgresProxy['loses'] };
 
   const server = createServer((client) => {
     const upstream = createConnection(join(target.searchParams.get('host') ?? '', file));
@@ -36,9 +38,11 @@ export const startPostgresProxy = async (databaseUrl: string): Promise<PostgresP
         upstream.destroy();
       });
     }
-    void passBack(upstream, client);
+    let isLost = false;
+    void passBack(upstream, client, () => isLost);
     void passOn(client, upstream, (statement) => {
       ran.push(statement);
+      isLost ||= proxy.loses?.(statement) === true;
       return proxy.before?.(statement);
     });
   });
@@ -100,12 +104,17 @@ const passOn = async (
  * The process ids are not the database's, as behind a pooler: a server that finds a connection idle whose statement is
  * held here must not give it up, or what it serves is asked again, past whatever is held.
  */
-const passBack = async (upstream: Socket, client: Socket): Promise<void> => {
+const passBack = async (upstream: Socket, client: Socket, isLost: () => boolean): Promise<void> => {
   let rest = Buffer.alloc(0);
   let isKnown = false;
   try {
     for await (const chunk of upstream) {
       rest = Buffer.concat([rest, chunk as Buffer]);
+      if (isLost()) {
+        if (!isReady(rest)) continue;
+        client.destroy();
+        return;
+      }
       if (!isKnown) {
         const at = backendKeyIn(rest);
         if (at === undefined) continue;
@@ -120,6 +129,10 @@ const passBack = async (upstream: Socket, client: Socket): Promise<void> => {
   }
   client.end(rest);
 };
+
+/** The server is ready for the next statement: what came before is committed. */
+const isReady = (messages: Buffer): boolean =>
+  messages.subarray(-6, -1).toString('latin1') === 'Z\0\0\0\u0005';
 
 /** Where in the server's first messages its process id stands; undefined while they are not whole. */
 const backendKeyIn = (messages: Buffer): number | undefined => {

@@ -13,9 +13,11 @@ CREATE TABLE "inbox_threads" (
     "taken_at" TIMESTAMPTZ(3),
     "leased_until" TIMESTAMPTZ(3),
     "holder" TEXT,
+    "only_mentions" BOOLEAN NOT NULL DEFAULT false,
     "run_id" TEXT NOT NULL DEFAULT '',
     "closed_ids" TEXT[] DEFAULT ARRAY[]::TEXT[],
     "observed_seq" INTEGER NOT NULL DEFAULT 0,
+    "messages_seq" INTEGER NOT NULL DEFAULT 0,
 
     CONSTRAINT "inbox_threads_pkey" PRIMARY KEY ("owner_id","thread_id","participant_id")
 );
@@ -76,9 +78,12 @@ ALTER TABLE "inbox_controls" ADD CONSTRAINT "inbox_controls_owner_id_participant
 -- inbox_threads says where to look first.
 --
 -- Locks. Whoever appends, acknowledges, removes or deletes holds the thread's head first and waits for rows of inbox_threads
--- then. Whoever takes holds its inbox's row, then rows of inbox_threads and, to find that nothing is pending, a head; for both
--- it never waits: what somebody else holds is left to the next time. So nobody who posts waits for an agent longer than
--- for one short statement, and there is no cycle.
+-- of that thread then. Whoever takes holds its inbox's row (and then its run's), then rows of inbox_threads and, to find that
+-- nothing is pending, a head; for both it never waits: what somebody else holds is left to the next time. Whoever moves or gives
+-- back what it has in several threads (a digest, a stream that ends) waits for rows of inbox_threads in the order of threads, and
+-- holds no head; whoever keeps several inboxes waits for their rows in the order of their keys. So nobody who posts waits for
+-- an agent longer than for one short statement, and there is no cycle: who holds a row of one thread waits for one of a later
+-- thread at most.
 
 CREATE INDEX inbox_threads_ready_idx ON inbox_threads (owner_id, participant_id, pending_since)
   WHERE pending_since IS NOT NULL AND delivery_id IS NULL;
@@ -94,6 +99,8 @@ CREATE INDEX inbox_controls_untold_at_idx ON inbox_controls (at) WHERE told_at I
 -- Of what somebody has alone, so that no other question takes it for its own: an agent had an inbox for each of its runs.
 CREATE INDEX inboxes_held_idx ON inboxes (owner_id, participant_id, held_until) WHERE holder IS NOT NULL;
 CREATE INDEX inboxes_of_runs_idx ON inboxes (held_until) WHERE run_id <> '';
+-- What is left to runs of an agent, and which of their streams ended.
+CREATE INDEX inboxes_beside_idx ON inboxes (owner_id, participant_id, held_until) WHERE run_id <> '';
 
 CREATE TRIGGER inbox_threads_no_delete BEFORE DELETE ON inbox_threads FOR EACH ROW EXECUTE FUNCTION tp_refuse_delete();
 CREATE TRIGGER inbox_threads_no_truncate BEFORE TRUNCATE ON inbox_threads FOR EACH STATEMENT EXECUTE FUNCTION tp_refuse_truncate();
@@ -112,8 +119,9 @@ CREATE TRIGGER thread_members_open_inbox AFTER INSERT ON thread_members REFERENC
   FOR EACH STATEMENT EXECUTE FUNCTION tp_open_inbox_threads();
 
 -- Those who were members before: whatever they have not read may be pending, which the first to take finds out.
-INSERT INTO inbox_threads (owner_id, thread_id, participant_id, pending_seq, pending_since, mentioned_seq, mentioned_since)
-  SELECT m.owner_id, m.thread_id, m.participant_id, f.seq, f.activity, f.seq, f.activity FROM thread_members m
+INSERT INTO inbox_threads
+    (owner_id, thread_id, participant_id, pending_seq, pending_since, mentioned_seq, mentioned_since, messages_seq)
+  SELECT m.owner_id, m.thread_id, m.participant_id, f.seq, f.activity, f.seq, f.activity, m.ack_seq FROM thread_members m
   JOIN participants p ON p.owner_id = m.owner_id AND p.id = m.participant_id AND p.kind <> 'HUMAN'
   LEFT JOIN LATERAL (
     SELECT e.seq, (extract(epoch FROM e.at) * 1000000)::bigint AS activity FROM events e
@@ -239,12 +247,16 @@ BEGIN
   END IF;
 END $$;
 
--- The delivery in flight is done with: its acknowledgement may be repeated, nothing else is. p_closed: remember it as that.
-CREATE FUNCTION tp_close_delivery(p_row inbox_threads) RETURNS void LANGUAGE plpgsql AS $$
+-- The delivery in flight is over. p_acked: it was acknowledged up to there, which may be repeated; null: it was not, and its
+-- acknowledgement is refused from now on.
+CREATE FUNCTION tp_end_delivery(p_row inbox_threads, p_acked integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE inbox_threads i SET
       delivery_id = NULL, attempt = 0, delivery_seqs = '{}', taken_at = NULL, leased_until = NULL, holder = NULL, run_id = '',
-      closed_ids = (ARRAY[p_row.delivery_id] || i.closed_ids)[1:16]
+      only_mentions = false,
+      closed_ids = CASE WHEN p_acked IS NULL THEN i.closed_ids ELSE (ARRAY[p_row.delivery_id] || i.closed_ids)[1:16] END,
+      -- Of others than those that mention it nothing was handed out, where only mentions are.
+      messages_seq = CASE WHEN p_row.only_mentions THEN i.messages_seq ELSE greatest(i.messages_seq, p_acked) END
     WHERE i.owner_id = p_row.owner_id AND i.thread_id = p_row.thread_id AND i.participant_id = p_row.participant_id;
   PERFORM tp_wake(ARRAY[p_row.participant_id]);
 END $$;
@@ -254,7 +266,9 @@ END $$;
 CREATE FUNCTION tp_acknowledge_delivery(
   p_owner text, p_thread text, p_participant text, p_delivery text, p_seq integer, p_repeatable boolean DEFAULT true
 ) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE v_row inbox_threads;
+DECLARE
+  v_row inbox_threads;
+  v_seq integer;
 BEGIN
   IF p_delivery !~ '^dlv_[0-7][0-9a-hjkmnp-tv-z]{25}$' THEN
     PERFORM tp_fail('NOT_FOUND', 'Delivery not found.', '{"field":"deliveryId"}');
@@ -266,9 +280,9 @@ BEGIN
     PERFORM tp_fail('CONFLICT', 'This delivery is not in flight in this thread: it was acknowledged, or handed out again since.',
                     '{"field":"deliveryId"}');
   END IF;
-  PERFORM tp_close_delivery(v_row);
-  PERFORM tp_move_read_position(p_owner, p_thread, p_participant,
-    coalesce(p_seq, v_row.delivery_seqs[cardinality(v_row.delivery_seqs)]));
+  v_seq := coalesce(p_seq, v_row.delivery_seqs[cardinality(v_row.delivery_seqs)]);
+  PERFORM tp_end_delivery(v_row, v_seq);
+  PERFORM tp_move_read_position(p_owner, p_thread, p_participant, v_seq);
   PERFORM tp_settle(v_row);
 END $$;
 

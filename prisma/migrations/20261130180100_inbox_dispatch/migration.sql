@@ -12,7 +12,7 @@ BEGIN
     WHERE i.owner_id = NEW.owner_id AND i.thread_id = NEW.thread_id AND i.participant_id = NEW.participant_id FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF v_row.delivery_id IS NOT NULL THEN
-    PERFORM tp_drop_delivery(v_row);
+    PERFORM tp_end_delivery(v_row, NULL);
   END IF;
   -- The old floors say nothing of what was said before them.
   v_row.pending_seq := 0;
@@ -24,15 +24,6 @@ BEGIN
 END $$;
 CREATE TRIGGER thread_members_follow_state AFTER UPDATE OF state ON thread_members FOR EACH ROW
   WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tp_follow_state();
-
--- The delivery in flight is over without being acknowledged: its acknowledgement is refused from now on.
-CREATE FUNCTION tp_drop_delivery(p_row inbox_threads) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE inbox_threads i SET
-      delivery_id = NULL, attempt = 0, delivery_seqs = '{}', taken_at = NULL, leased_until = NULL, holder = NULL, run_id = ''
-    WHERE i.owner_id = p_row.owner_id AND i.thread_id = p_row.thread_id AND i.participant_id = p_row.participant_id;
-  PERFORM tp_wake(ARRAY[p_row.participant_id]);
-END $$;
 
 -- A message that somebody has in hand, or may take next, was taken back.
 CREATE FUNCTION tp_tell_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -64,7 +55,7 @@ BEGIN
       AND EXISTS (SELECT 1 FROM users u WHERE u.id = NEW.owner_id AND u.deleted_at IS NULL)
     ORDER BY i.participant_id FOR NO KEY UPDATE
   LOOP
-    PERFORM tp_drop_delivery(v_row);
+    PERFORM tp_end_delivery(v_row, NULL);
     UPDATE inbox_threads i SET pending_seq = NULL, pending_since = NULL, mentioned_seq = NULL, mentioned_since = NULL
       WHERE i.owner_id = v_row.owner_id AND i.thread_id = v_row.thread_id AND i.participant_id = v_row.participant_id;
     PERFORM tp_control(NEW.owner_id, v_row.participant_id, 'THREAD_DELETED', NEW.id);
@@ -116,7 +107,8 @@ END $$;
 --   p_run: the run whose inbox it is; empty: the main one. p_thread: of this thread only.
 --   p_holder: the stream that asks; if the inbox is not its own any more the answer is one object, channel TAKEN_OVER.
 --   p_ids: names for at most p_max deliveries. p_told: numbers of notices that came; a pull (p_holder null) proves it by asking.
---   p_once: whoever asks may have asked before under the same name; what was given under it is not given again.
+--   p_once: whoever asks may have asked before under the same name; what was given under it is not given again, nor anything else,
+--   whatever became of it. That is kept as of other calls: a delivery's own name is forgotten in time.
 -- Errors: NOT_FOUND, FORBIDDEN, PARTICIPANT_NOT_ACTIVE (of p_thread).
 CREATE FUNCTION take_inbox(
   p_owner text, p_participant text, p_run text, p_thread text, p_max integer, p_batch integer, p_mentions_only boolean,
@@ -165,10 +157,18 @@ BEGIN
     INSERT INTO inboxes (owner_id, participant_id) VALUES (p_owner, p_participant) ON CONFLICT DO NOTHING;
   END LOOP;
   IF p_once AND EXISTS (
-    SELECT 1 FROM inbox_threads i WHERE i.owner_id = p_owner AND i.participant_id = p_participant
-      AND (i.delivery_id = p_ids[1] OR p_ids[1] = ANY (i.closed_ids))
+    SELECT 1 FROM idempotency_records r WHERE r.owner_id = p_owner AND r.operation = 'takeMessage' AND r.target = ''
+      AND r.actor = p_participant AND r.key = p_ids[1]
   ) THEN
     RETURN;
+  END IF;
+
+  IF p_holder IS NULL AND p_run <> '' THEN
+    -- A run that pulls is told what concerns it, and has its conversation to itself between two pulls.
+    INSERT INTO inboxes AS i (owner_id, participant_id, run_id, thread_id, held_until)
+      VALUES (p_owner, p_participant, p_run, p_thread, clock_timestamp() + p_lease * interval '1 second')
+      ON CONFLICT (owner_id, participant_id, run_id) DO UPDATE SET holder = NULL, held_until = EXCLUDED.held_until
+      WHERE i.holder IS NULL OR i.held_until <= clock_timestamp();
   END IF;
 
   IF p_holder IS NULL THEN
@@ -249,7 +249,7 @@ BEGIN
         -- Only under the head may this be said; where somebody holds it, it is said another time.
         PERFORM 1 FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = v_thread FOR NO KEY UPDATE SKIP LOCKED;
         IF FOUND THEN
-          IF v_row.delivery_id IS NOT NULL THEN PERFORM tp_drop_delivery(v_row); END IF;
+          IF v_row.delivery_id IS NOT NULL THEN PERFORM tp_end_delivery(v_row, NULL); END IF;
           PERFORM tp_settle(v_row);
           v_settled := v_settled + 1;
           -- Their heads are held to the end, and whoever posts there waits: so the others are for the next time.
@@ -260,11 +260,15 @@ BEGIN
       SELECT sum(tp_message_bytes(p_owner, v_thread, s.seq)) INTO v_size FROM unnest(v_seqs) AS s(seq);
       EXIT hand_out WHEN v_given > 0 AND v_size > v_bytes;
       v_given := v_given + 1;
+      IF p_once THEN
+        INSERT INTO idempotency_records (owner_id, operation, target, actor, key, input_hash, result)
+          VALUES (p_owner, 'takeMessage', '', p_participant, p_ids[1], '', '{}');
+      END IF;
       v_bytes := v_bytes - v_size;
       v_until := clock_timestamp() + p_lease * interval '1 second';
       UPDATE inbox_threads i SET
           delivery_id = p_ids[v_given], attempt = v_row.attempt + 1, delivery_seqs = v_seqs, taken_at = clock_timestamp(),
-          leased_until = v_until, holder = p_holder, run_id = p_run
+          leased_until = v_until, holder = p_holder, only_mentions = p_mentions_only, run_id = p_run
         WHERE i.owner_id = p_owner AND i.thread_id = v_thread AND i.participant_id = p_participant;
       RETURN NEXT jsonb_build_object('channel', 'MESSAGE', 'deliveryId', p_ids[v_given], 'threadId', v_thread,
         'attempt', v_row.attempt + 1,
@@ -306,17 +310,14 @@ BEGIN
 END $$;
 
 -- Threads of which something may be handed out, those first that wait longest: what nobody has in hand, and what was in hand
--- until its lease ran out, of which only what is still pending. A thread whose run has an inbox of its own open is left to that,
--- which is asked once, and not of each thread.
+-- until its lease ran out, of which only what is still pending. What is left to runs is asked once, and not of each thread.
 CREATE FUNCTION tp_candidates(
   p_owner text, p_participant text, p_run text, p_thread text, p_mentions_only boolean, p_limit integer
 ) RETURNS TABLE (thread_id text, since bigint) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
-  v_left text[] := CASE WHEN p_run = '' THEN ARRAY(
-    SELECT r.thread_id FROM inboxes r WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
-      AND r.holder IS NOT NULL AND r.held_until > v_now AND r.thread_id IS NOT NULL) ELSE '{}' END;
+  v_left text[] := tp_left_to_runs(p_owner, p_participant, p_run, false);
 BEGIN
   IF p_thread IS NOT NULL THEN
     RETURN QUERY SELECT i.thread_id, i.pending_since FROM inbox_threads i
@@ -349,20 +350,30 @@ BEGIN
   END IF;
 END $$;
 
--- Whether a thread's run has an inbox of its own open.
-CREATE FUNCTION tp_is_left_to_run(p_owner text, p_participant text, p_run text, p_thread text) RETURNS boolean
+-- Threads that are left to inboxes of runs: those of open streams and, unless p_streams, those of open runs that pulled not long
+-- ago. A run's own inbox leaves none.
+CREATE FUNCTION tp_left_to_runs(p_owner text, p_participant text, p_run text, p_streams boolean) RETURNS text[]
 LANGUAGE sql STABLE AS $$
-  SELECT p_run = '' AND EXISTS (
-    SELECT 1 FROM inboxes r WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
-      AND r.thread_id = p_thread AND r.holder IS NOT NULL AND r.held_until > now())
+  SELECT CASE WHEN p_run = '' THEN ARRAY(
+    SELECT r.thread_id FROM inboxes r
+    WHERE r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> '' AND r.held_until > now()
+      AND r.thread_id IS NOT NULL AND (r.holder IS NOT NULL OR (NOT p_streams AND EXISTS (
+        SELECT 1 FROM runs o WHERE o.id = r.run_id AND o.finished_at IS NULL)))) ELSE '{}' END
+$$;
+
+-- When an activity was.
+CREATE FUNCTION tp_at(p_activity bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
+  SELECT timestamptz 'epoch' + p_activity * interval '1 microsecond'
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------
 -- Observations: what an inbox's participant may see besides, at most p_limit events of all its threads, from where it was told
 -- last. One JSON object for each thread: threadId, seq (it is told up to there once these came), events. Last of all
--- { seen, isCut }: nothing up to the activity `seen` has to be looked at again, unless the answer was cut.
+-- { seen, isCut }: nothing up to the activity `seen` has to be looked at again (null: all that was looked for has), and where the
+-- answer was cut the rest comes with the next.
 --   p_bytes: the events take about so much of an answer at most, but never less than one; the rest comes with the next.
---   p_since: only threads that moved after this activity; null: all, at most a thousand at a time and none twice. p_told…:
+--   p_since: only threads that moved after this activity, or whose runs' streams ended since; null: all, and none twice. At most a
+--   thousand threads are looked at, of five thousand that moved. p_told…:
 --   positions that came. p_mentions_only: messages that are no deliveries, since they do not mention it, belong here.
 CREATE FUNCTION inbox_digest(
   p_owner text, p_participant text, p_run text, p_thread text, p_since bigint, p_mentions_only boolean, p_limit integer,
@@ -371,8 +382,12 @@ CREATE FUNCTION inbox_digest(
 LANGUAGE plpgsql AS $$
 DECLARE
   c_most_threads CONSTANT integer := 1000;
+  c_most_heads CONSTANT integer := 5000;
+  -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
+  v_settled bigint := (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint;
+  v_end bigint;
+  v_upto bigint;
   v_candidate record;
-  v_seen bigint;
   v_left integer := p_limit;
   v_bytes bigint := p_bytes;
   v_told boolean := false;
@@ -388,19 +403,17 @@ BEGIN
   IF p_mentions_only THEN
     v_types := array_append(v_types, 'MESSAGE');
   END IF;
-  PERFORM settle_digest(p_owner, p_participant, p_told_threads, p_told_seqs);
-  -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
-  SELECT least(h.activity, (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint) INTO v_seen
-    FROM thread_heads h WHERE h.owner_id = p_owner ORDER BY h.activity DESC LIMIT 1;
+  PERFORM settle_digest(p_owner, p_participant, p_mentions_only, p_told_threads, p_told_seqs);
+  SELECT h.activity INTO v_end FROM thread_heads h
+    WHERE p_thread IS NULL AND h.owner_id = p_owner AND h.activity > p_since ORDER BY h.activity OFFSET c_most_heads LIMIT 1;
   FOR v_candidate IN
     SELECT c.*, CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END AS end_seq
-    FROM tp_moved_threads(p_owner, p_participant, p_thread, p_since) c
+    FROM tp_moved_threads(p_owner, p_participant, p_run, p_thread, p_since, v_end, p_mentions_only) c
     JOIN thread_members m ON m.owner_id = p_owner AND m.thread_id = c.thread_id AND m.participant_id = p_participant
-    WHERE c.observed_seq < CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END
-      AND NOT tp_is_left_to_run(p_owner, p_participant, p_run, c.thread_id)
-    ORDER BY c.activity
-    LIMIT CASE WHEN p_since IS NULL THEN c_most_threads END
+    WHERE c.told_seq < CASE WHEN m.state = 'REMOVED' THEN m.since_seq ELSE c.last_seq END
+    ORDER BY c.activity FETCH FIRST (c_most_threads) ROWS WITH TIES
   LOOP
+    v_upto := v_candidate.activity - 1;
     EXIT WHEN v_left <= 0;
     v_looked := v_looked + 1;
     WITH page AS (
@@ -408,19 +421,20 @@ BEGIN
         512 + coalesce(octet_length(r.content), 0) + coalesce(octet_length(r.data::text), 0)
           + coalesce(octet_length(r.context::text), 0) + coalesce(octet_length(r.reason), 0) AS size,
         CASE r.type
-          WHEN 'MESSAGE' THEN r.sender_id <> p_participant AND p_participant <> ALL (r.mention_ids)
-          WHEN 'PARTICIPANT_STATE_CHANGED' THEN r.subject_id <> p_participant
-          WHEN 'RETRACTION' THEN r.actor_id <> p_participant AND NOT EXISTS (
+          WHEN 'MESSAGE' THEN r.seq > v_candidate.messages_seq AND r.sender_id <> p_participant
+            AND p_participant <> ALL (r.mention_ids)
+          WHEN 'PARTICIPANT_STATE_CHANGED' THEN r.seq > v_candidate.observed_seq AND r.subject_id <> p_participant
+          WHEN 'RETRACTION' THEN r.seq > v_candidate.observed_seq AND r.actor_id <> p_participant AND NOT EXISTS (
             SELECT 1 FROM inbox_controls k WHERE k.owner_id = p_owner AND k.thread_id = v_candidate.thread_id AND k.seq = r.seq
               AND k.participant_id = p_participant)
-          ELSE true END AS is_told
+          ELSE r.seq > v_candidate.observed_seq END AS is_told
       FROM page_events(p_owner, v_candidate.thread_id, p_participant,
         (SELECT array_agg(greatest(w.after_seq, 1) ORDER BY w.after_seq) FROM visibility_windows w
           WHERE w.owner_id = p_owner AND w.thread_id = v_candidate.thread_id AND w.participant_id = p_participant),
         (SELECT array_agg(least(coalesce(w.end_seq, v_candidate.end_seq), v_candidate.end_seq) ORDER BY w.after_seq)
           FROM visibility_windows w
           WHERE w.owner_id = p_owner AND w.thread_id = v_candidate.thread_id AND w.participant_id = p_participant),
-        v_candidate.observed_seq + 1, v_types, v_left, false) r
+        v_candidate.told_seq + 1, v_types, v_left, false) r
     ), reached AS (
       SELECT p.*, coalesce(sum(p.size) FILTER (WHERE p.is_told) OVER by_seq, 0) AS reach,
         count(*) FILTER (WHERE p.is_told) OVER by_seq AS place
@@ -434,7 +448,7 @@ BEGIN
       INTO v_found, v_kept, v_last, v_size, v_events FROM fitting f;
     v_is_cut := v_kept < v_found;
     v_last := CASE
-      WHEN v_is_cut THEN coalesce(v_last, v_candidate.observed_seq)
+      WHEN v_is_cut THEN coalesce(v_last, v_candidate.told_seq)
       WHEN v_found < v_left THEN v_candidate.end_seq
       ELSE v_last END;
     v_left := v_left - v_found;
@@ -442,39 +456,67 @@ BEGIN
     v_told := v_told OR v_events IS NOT NULL;
     -- Where there is nothing to tell the position is moved now and then only, since it costs a write; and by whoever begins,
     -- so that the next who does finds only what moved since.
-    IF v_events IS NOT NULL OR v_last - v_candidate.observed_seq >= 50
-       OR (p_since IS NULL AND v_last > v_candidate.observed_seq) THEN
+    IF v_events IS NOT NULL OR v_last - v_candidate.told_seq >= 50
+       OR (p_since IS NULL AND v_last > v_candidate.told_seq) THEN
       RETURN NEXT jsonb_build_object('threadId', v_candidate.thread_id, 'seq', v_last, 'events', coalesce(v_events, '[]'));
     END IF;
     EXIT WHEN v_is_cut;
+    IF v_last = v_candidate.end_seq THEN
+      v_upto := v_candidate.activity;
+    END IF;
   END LOOP;
-  RETURN NEXT jsonb_build_object('seen', coalesce(v_seen, 0)::text, 'isCut',
-    v_is_cut OR v_left <= 0 OR (p_since IS NULL AND v_looked >= c_most_threads));
+  v_is_cut := v_is_cut OR v_left <= 0 OR v_looked >= c_most_threads;
+  RETURN NEXT jsonb_build_object(
+    'seen', CASE WHEN p_since IS NOT NULL OR NOT v_is_cut
+      THEN greatest(p_since, least(CASE WHEN v_is_cut THEN v_upto END, v_end, v_settled)) END::text,
+    'isCut', v_is_cut OR v_end IS NOT NULL);
 END $$;
 
--- Positions that came. One row after the other: of many at once all of the agent's threads would be read.
-CREATE FUNCTION settle_digest(p_owner text, p_participant text, p_threads text[], p_seqs integer[]) RETURNS void
+-- Positions that came. One row after the other: of many at once all of the agent's threads would be read. In the order in which
+-- everybody waits for rows of several threads: two digests of one agent, or of two and posts in threads of both, would wait for
+-- each other.
+CREATE FUNCTION settle_digest(
+  p_owner text, p_participant text, p_mentions_only boolean, p_threads text[], p_seqs integer[]
+) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE v_told record;
 BEGIN
-  FOR i IN 1 .. coalesce(cardinality(p_threads), 0) LOOP
-    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, p_seqs[i])
-      WHERE t.owner_id = p_owner AND t.thread_id = p_threads[i] AND t.participant_id = p_participant;
+  FOR v_told IN SELECT u.thread_id, u.seq FROM unnest(p_threads, p_seqs) AS u(thread_id, seq) ORDER BY u.thread_id LOOP
+    UPDATE inbox_threads t SET observed_seq = greatest(t.observed_seq, v_told.seq),
+        messages_seq = CASE WHEN p_mentions_only THEN greatest(t.messages_seq, v_told.seq) ELSE t.messages_seq END
+      WHERE t.owner_id = p_owner AND t.thread_id = v_told.thread_id AND t.participant_id = p_participant;
   END LOOP;
 END $$;
 
-CREATE FUNCTION tp_moved_threads(p_owner text, p_participant text, p_thread text, p_since bigint)
-RETURNS TABLE (thread_id text, observed_seq integer, last_seq integer, activity bigint) LANGUAGE plpgsql STABLE AS $$
+-- Threads that moved after p_since, up to p_until, or whose runs' streams ended since then, which they were left to; where p_since
+-- is null, all that there is something of. told_seq: where to go on, behind what of either kind was told.
+CREATE FUNCTION tp_moved_threads(
+  p_owner text, p_participant text, p_run text, p_thread text, p_since bigint, p_until bigint, p_mentions_only boolean
+) RETURNS TABLE (thread_id text, observed_seq integer, messages_seq integer, told_seq integer, last_seq integer, activity bigint)
+LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
+DECLARE v_left text[] := tp_left_to_runs(p_owner, p_participant, p_run, true);
 BEGIN
   IF p_since IS NULL OR p_thread IS NOT NULL THEN
-    RETURN QUERY SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM inbox_threads i
+    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM inbox_threads i
       JOIN thread_heads h ON h.owner_id = i.owner_id AND h.thread_id = i.thread_id
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
       WHERE i.owner_id = p_owner AND i.participant_id = p_participant AND (p_thread IS NULL OR i.thread_id = p_thread)
-        AND h.last_seq > i.observed_seq;
+        AND h.last_seq > t.seq AND i.thread_id <> ALL (v_left);
   ELSE
-    RETURN QUERY SELECT i.thread_id, i.observed_seq, h.last_seq, h.activity FROM thread_heads h
-      JOIN inbox_threads i ON i.owner_id = h.owner_id AND i.thread_id = h.thread_id AND i.participant_id = p_participant
-      WHERE h.owner_id = p_owner AND h.activity > p_since AND h.last_seq > i.observed_seq;
+    RETURN QUERY SELECT i.thread_id, i.observed_seq, i.messages_seq, t.seq, h.last_seq, h.activity FROM (
+        SELECT m.thread_id, m.last_seq, m.activity FROM thread_heads m
+        WHERE m.owner_id = p_owner AND m.activity > p_since AND m.activity <= coalesce(p_until, 9223372036854775807)
+        UNION
+        SELECT m.thread_id, m.last_seq, m.activity FROM inboxes r
+        JOIN thread_heads m ON m.owner_id = r.owner_id AND m.thread_id = r.thread_id
+        WHERE p_run = '' AND r.owner_id = p_owner AND r.participant_id = p_participant AND r.run_id <> ''
+          AND r.held_until > tp_at(p_since)) h
+      JOIN inbox_threads i ON i.owner_id = p_owner AND i.thread_id = h.thread_id AND i.participant_id = p_participant
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN p_mentions_only THEN least(i.observed_seq, i.messages_seq) ELSE i.observed_seq END AS seq) t
+      WHERE h.last_seq > t.seq AND i.thread_id <> ALL (v_left);
   END IF;
 END $$;
 
@@ -492,7 +534,8 @@ BEGIN
   GET DIAGNOSTICS v_more = ROW_COUNT;
   v_count := v_count + v_more;
   DELETE FROM inboxes i WHERE i.ctid = ANY (ARRAY(
-    SELECT o.ctid FROM inboxes o WHERE o.run_id <> '' AND o.held_until < now() - interval '1 day' LIMIT p_limit));
+    SELECT o.ctid FROM inboxes o WHERE o.run_id <> '' AND o.held_until < now() - interval '1 day'
+      AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = o.run_id AND r.finished_at IS NULL) LIMIT p_limit));
   GET DIAGNOSTICS v_more = ROW_COUNT;
   RETURN v_count + v_more;
 END $$;

@@ -25,8 +25,11 @@ BEGIN
     WHERE i.owner_id = p_owner AND i.thread_id = p_thread AND i.participant_id = p_participant FOR NO KEY UPDATE;
   PERFORM tp_move_read_position(p_owner, p_thread, p_participant, p_seq);
   IF v_row.thread_id IS NULL THEN RETURN; END IF;
-  IF v_row.delivery_id IS NOT NULL AND v_row.delivery_seqs[cardinality(v_row.delivery_seqs)] <= p_seq THEN
-    PERFORM tp_close_delivery(v_row);
+  IF v_row.delivery_seqs[cardinality(v_row.delivery_seqs)] <= p_seq THEN
+    PERFORM tp_end_delivery(v_row, p_seq);
+  ELSIF v_row.delivery_id IS NULL AND v_row.messages_seq < p_seq THEN
+    UPDATE inbox_threads i SET messages_seq = p_seq
+      WHERE i.owner_id = p_owner AND i.thread_id = p_thread AND i.participant_id = p_participant;
   END IF;
   IF v_row.pending_seq <= p_seq THEN
     PERFORM tp_settle(v_row);

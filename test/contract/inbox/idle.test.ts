@@ -5,7 +5,7 @@ import { isUpkeep } from '../../support/behindProxy.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startPostgresProxy } from '../../support/postgresProxy.ts';
 import { until } from '../../support/until.ts';
-import { AGENTS, createInboxWorld, lapse } from './world.ts';
+import { AGENTS, age, createInboxWorld, lapse } from './world.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -30,28 +30,19 @@ test('of streams where nothing happens none asks anything: one statement looks f
   await services.timeline.post(world.owner, { threadId: second, as: as('bob'), content: 'To nobody.' });
   for (const one of (await services.inbox.take(world.owner, { as: as('bot') }, NEVER)).given)
     if (one.channel === 'MESSAGE') await lapse(database, one.deliveryId);
-  // Long ago: what guards the heads is off for this.
-  await database.query(
-    {
-      name: '',
-      text: `DO $$ BEGIN
-        PERFORM set_config('session_replication_role', 'replica', true);
-        UPDATE thread_heads SET activity = activity - 60000000;
-      END $$`,
-    },
-    [],
-  );
+  await age(database);
 
   const gone = new AbortController();
   const streams: Promise<void>[] = [];
   const sessions: { close(): void }[] = [];
-  for (const agent of AGENTS) {
+  // Two of each, of which the second waits for its turn.
+  for (const [agent, standby] of AGENTS.flatMap((name) => [[name, false] as const, [name, true] as const])) {
     const token = await services.credentials.createParticipantToken(world.owner, {
       participantId: as(agent),
     });
     const session = await authentication.openSession({ authorization: `Bearer ${token.secret}` });
     sessions.push(session);
-    const following = await services.followInbox(session, { onlyMentions: true }, gone.signal);
+    const following = await services.followInbox(session, { onlyMentions: true, standby }, gone.signal);
     streams.push(
       (async () => {
         for await (const _delivery of following);
@@ -65,6 +56,10 @@ test('of streams where nothing happens none asks anything: one statement looks f
   await until(() => looks() >= begun + 4);
   const ran = proxy.ran.slice(before);
   expect(ran.filter((statement) => statement === 'inbox_digest' || !isUpkeep(statement))).toEqual([]);
+  // What others say is nothing to who waits for its turn.
+  await services.timeline.post(world.owner, { threadId: second, as: as('bob'), content: 'To nobody.' });
+  await until(() => looks() >= begun + 5);
+  expect(proxy.ran.slice(before).filter((statement) => statement === 'inbox_claim')).toEqual([]);
   gone.abort();
   await Promise.all(streams);
   for (const session of sessions) session.close();

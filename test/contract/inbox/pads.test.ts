@@ -38,13 +38,14 @@ const observing = async (redisUrl: string, digestSeconds = 0.1) => {
       given.flatMap(({ changes }) =>
         changes.flatMap(({ change }) => (change?.kind === 'ENTRY' ? [change.entry.content] : [])),
       ),
+    events: (): string[] => given.flatMap(({ events }) => events.map(({ type }) => type)),
     contents: (): string[] =>
       given.flatMap(({ changes }) =>
         changes.flatMap(({ change }) => (change?.kind === 'CONTENT' ? [change.content.text] : [])),
       ),
     looks: (): number => proxy.ran.filter((statement) => statement === 'inbox_pads').length,
-    open: async (): Promise<void> => {
-      const session = await authentication.openSession({ authorization: `Bearer ${token.secret}` });
+    open: async (secret = token.secret): Promise<void> => {
+      const session = await authentication.openSession({ authorization: `Bearer ${secret}` });
       const following = await services.followInbox(session, {}, gone.signal);
       over = (async () => {
         for await (const delivery of following) given.push(delivery);
@@ -171,4 +172,31 @@ test('content that waits is not told to somebody who was removed meanwhile', asy
   await until(() => agent.entries().includes('a mark'));
   expect([...new Set(agent.contents())]).toEqual(['for who is there']);
   expect(agent.entries()).toContain('in its window');
+}, 30_000);
+
+test('the inbox of a run observes a scratchpad of its conversation, and none of another thread', async () => {
+  for (const isThere of [false, true]) {
+    await using agent = await observing(inject('redisUrl'));
+    const { owner, services, threadIds, ids } = agent;
+    const [elsewhere = '', , conversation = ''] = threadIds;
+    const pad = await agent.makePad(isThere ? conversation : elsewhere);
+    const { token } = await services.runs.delegate(owner, {
+      participantId: ids.bot ?? '',
+      scratchpadId: pad,
+      conversationThreadId: conversation,
+    });
+    await agent.open(token ?? '');
+    await until(() => agent.events().length > 0);
+    const change = (to: 'REMOVED' | 'ACTIVE') =>
+      services.threads.changeState(owner, { threadId: conversation, participantId: agent.bob }, to);
+    const before = agent.events().length;
+    // It observes from a moment after the stream began.
+    await until(async () => {
+      await agent.append(pad, agent.ann, 'a finding');
+      await change('REMOVED');
+      await change('ACTIVE');
+      return isThere ? agent.entries().length > 0 : agent.events().length >= before + 4;
+    }, 100);
+    expect(agent.entries().length > 0).toBe(isThere);
+  }
 }, 30_000);

@@ -1,9 +1,14 @@
 import type { Actor } from '../../../src/auth/actor.ts';
+import { newSecret } from '../../../src/auth/secrets.ts';
+import type { InboxDelivery } from '../../../src/inbox/deliveries.ts';
+import type { FollowInboxInput } from '../../../src/inbox/follow.ts';
 import type { Services } from '../../../src/services.ts';
 import { timelineCursor } from '../../../src/shared/cursors.ts';
 import { DomainError } from '../../../src/shared/errors.ts';
+import { newId } from '../../../src/shared/ids.ts';
 import type { Database } from '../../../src/storage/database.ts';
 import type { TimelineEvent } from '../../../src/timeline/events.ts';
+import type { createApi } from '../../support/api.ts';
 import { ADMIN } from '../../support/identity.ts';
 
 export const PEOPLE = ['ann', 'bob'] as const;
@@ -81,4 +86,73 @@ export const openThreads = async (
     opened.push((await services.threads.open(owner, { participantIds })).threadId);
   }
   return opened;
+};
+
+export interface Followed extends AsyncDisposable {
+  readonly given: readonly InboxDelivery[];
+  /** Contents of messages, by the channel in which they came. */
+  contents(channel: 'MESSAGE' | 'OBSERVATION'): string[];
+}
+
+/** An open stream of an agent's inbox, with its own token or another. */
+export const followInbox = async (
+  { services, authentication }: ReturnType<typeof createApi>,
+  { owner, ids }: Pick<InboxWorld, 'owner' | 'ids'>,
+  input: FollowInboxInput = {},
+  secret?: string,
+): Promise<Followed> => {
+  const token =
+    secret ??
+    (await services.credentials.createParticipantToken(owner, { participantId: ids.bot ?? '' })).secret;
+  const session = await authentication.openSession({ authorization: `Bearer ${token}` });
+  const gone = new AbortController();
+  const following = await services.followInbox(session, input, gone.signal);
+  const given: InboxDelivery[] = [];
+  const over = (async () => {
+    for await (const delivery of following) given.push(delivery);
+  })();
+  return {
+    given,
+    contents: (channel) =>
+      given
+        .filter((one) => one.channel === channel)
+        .flatMap(({ events }) =>
+          events.flatMap((event) => (event.type === 'MESSAGE' ? [event.content] : [])),
+        ),
+    [Symbol.asyncDispose]: async () => {
+      gone.abort();
+      await over;
+      session.close();
+    },
+  };
+};
+
+/** An open run of the first agent, for whose conversation its token has an inbox of its own. */
+export const openRun = async (
+  { prisma }: Database,
+  { owner, ids }: InboxWorld,
+  conversationThreadId: string,
+): Promise<{ readonly id: string; readonly secret: string }> => {
+  const { secret, hash, prefix } = newSecret('RUN_TOKEN');
+  const [id, participantId, ownerId] = [newId('Run'), ids.bot ?? '', owner.userId];
+  const run = { id, rootRunId: id, ownerId, participantId, conversationThreadId };
+  await prisma.run.create({ data: { ...run, access: 'WRITE', maxToolCalls: 1 } });
+  const credential = { id: newId('Credential'), ownerId, participantId, runId: id, prefix, hash };
+  await prisma.credential.create({ data: { ...credential, kind: 'RUN_TOKEN' } });
+  return { id, secret };
+};
+
+/** As if everything that happened had happened a minute ago: time is not waited for. */
+export const age = async (database: Database): Promise<void> => {
+  await database.query(
+    {
+      name: '',
+      // What guards the heads is off for this.
+      text: `DO $$ BEGIN
+        PERFORM set_config('session_replication_role', 'replica', true);
+        UPDATE thread_heads SET activity = activity - 60000000;
+      END $$`,
+    },
+    [],
+  );
 };
