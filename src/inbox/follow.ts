@@ -37,7 +37,6 @@ const PORTION = 16;
 /** How soon a store that was away is asked again. */
 const AGAIN_MS = 1_000;
 /** A stream in standby is woken when it is its turn, and asks nothing itself. */
-const LONG_MS = 60_000;
 
 /**
  * Follows an inbox: what is told at once, deliveries as they may be taken, and a digest of the rest. It takes the inbox over from

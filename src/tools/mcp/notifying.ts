@@ -21,7 +21,7 @@ const GATHER_MS = 100;
 export const AGAIN_MS = 500;
 
 /** Where a client stands that was told of a resource: in which thread (''; none), and how far. */
-export const standing = (threadId: string | null, cursor: string): string => `${threadId ?? ''} ${cursor}`;
+const standing = (threadId: string | null, cursor: string): string => `${threadId ?? ''} ${cursor}`;
 
 /** Where a resource stands now: whoever follows it from there misses nothing, whenever that begins. Errors: UNAVAILABLE. */
 export const presentOf = async (uri: string, services: Services, caller: McpCaller): Promise<string> => {
