@@ -13,7 +13,7 @@ const InboxChannelEnum = builder.enumType('InboxChannel', {
   values: {
     CONTROL: {
       description:
-        'Told at once, also while work is in flight, and at least once: see `notice`. Nothing to acknowledge.',
+        'Told at once, also while work is in flight: see `notice`. Nothing to acknowledge. It counts as told once the next delivery is asked for; whoever lost its connection looks at its threads and runs when it comes back.',
     },
     MESSAGE: {
       description:
