@@ -23,7 +23,7 @@ const KIND = statement<{ kind: string }>(
 /** In the order in which everybody waits for rows of several threads. */
 const GIVING_BACK = `UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1 FROM (
      SELECT o.delivery_id FROM inbox_threads o
-     WHERE o.owner_id = $1 AND o.participant_id = $2 AND o.holder = $3 AND o.delivery_id = ANY ($4::text[])
+     WHERE o.owner_id = $1 AND o.participant_id = $2 AND o.holder IS NOT DISTINCT FROM $3 AND o.delivery_id = ANY ($4::text[])
      ORDER BY o.thread_id FOR NO KEY UPDATE) b
    WHERE t.delivery_id = b.delivery_id`;
 const GIVE_BACK = statement<never>('inbox_give_back', GIVING_BACK);
@@ -73,11 +73,11 @@ export const claimInbox = async (
   return (await database.query(CLAIM, values)).length > 0;
 };
 
-/** What a stream took, or may have taken, and never handed on may be taken at once, as if it had not been. */
+/** What a stream (a pull: null) took, or may have taken, and never handed on may be taken at once, as if it had not been. */
 export const giveBack = async (
   database: Database,
   inbox: Inbox,
-  holder: string,
+  holder: string | null,
   unsent: readonly string[],
 ): Promise<void> => {
   await database.query(GIVE_BACK, [inbox.ownerId, inbox.participantId, holder, unsent]);

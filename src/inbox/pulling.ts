@@ -12,6 +12,7 @@ import {
   newDeliveryIds,
   takeInbox,
 } from './handOut.ts';
+import { giveBack } from './holding.ts';
 import { type Inbox, inboxOf } from './inboxes.ts';
 import { createSleep } from './sleep.ts';
 import type { Waking } from './waking.ts';
@@ -84,6 +85,10 @@ export const createTake =
       return given === 'TAKEN_OVER' ? [] : given;
     };
 
+    const requireAlive = async (): Promise<void> => {
+      if ((await handing.database.query(ALIVE, [tenant.credentialId])).length === 0) throw noCredential();
+    };
+
     const first = await take();
     if (first.length > 0 || waitSeconds === 0) return { inbox, given: first };
 
@@ -110,9 +115,16 @@ export const createTake =
         if (left <= 0 || clientGone.aborted || draining.aborted) return { inbox, given: [] };
         await sleep.for(left);
         if (clientGone.aborted) return { inbox, given: [] };
-        if ((await handing.database.query(ALIVE, [tenant.credentialId])).length === 0) throw noCredential();
+        await requireAlive();
         const given = await take();
-        if (given.length > 0) return { inbox, given };
+        if (given.length === 0) continue;
+        // It may have ended while others took before it.
+        await requireAlive().catch(async (error: unknown) => {
+          const unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
+          await giveBack(handing.database, inbox, null, unsent);
+          throw error;
+        });
+        return { inbox, given };
       }
     } finally {
       leave();
