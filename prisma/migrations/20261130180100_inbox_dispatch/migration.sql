@@ -349,7 +349,7 @@ $$;
 -- answer was cut the rest comes with the next.
 --   p_bytes: the events take about so much of an answer at most, but never less than one; the rest comes with the next.
 --   p_since: only threads that moved after this activity, or whose runs' streams ended since; null: all, and none twice. At most a
---   thousand threads are looked at, and ten thousand that moved. p_told…:
+--   thousand threads are looked at, of five thousand that moved. p_told…:
 --   positions that came. p_mentions_only: messages that are no deliveries, since they do not mention it, belong here.
 CREATE FUNCTION inbox_digest(
   p_owner text, p_participant text, p_run text, p_thread text, p_since bigint, p_mentions_only boolean, p_limit integer,
@@ -358,7 +358,7 @@ CREATE FUNCTION inbox_digest(
 LANGUAGE plpgsql AS $$
 DECLARE
   c_most_threads CONSTANT integer := 1000;
-  c_most_heads CONSTANT integer := 10000;
+  c_most_heads CONSTANT integer := 5000;
   -- An event may be committed so long after one of another thread that is later; what is older than that is all there.
   v_settled bigint := (extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000)::bigint;
   v_end bigint;
