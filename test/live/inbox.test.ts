@@ -1,25 +1,37 @@
 import { createClient } from 'graphql-ws';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { newSecret } from '../../src/auth/secrets.ts';
 import { resumable, steady } from '../../src/client/index.ts';
-import { newId } from '../../src/shared/ids.ts';
-import { createTenant, startApp, startProcess, type Tenant } from '../support/app.ts';
+import { lapse } from '../contract/inbox/world.ts';
+import { createTenant, type Server, startApp, startProcess, type Tenant } from '../support/app.ts';
 import { changeMember, contentsOf, type Given, inboxApi, openInbox, openThread } from '../support/inbox.ts';
 import { startTcpProxy } from '../support/tcpProxy.ts';
 import { until } from '../support/until.ts';
 
 let server: Awaited<ReturnType<typeof startApp>>;
+/** On the same stores; its leases are short, for what is about their end or their renewal. */
+let brief: Server;
 beforeAll(async () => {
-  server = await startApp({ INBOX_LEASE_SECONDS: '2', INBOX_DIGEST_SECONDS: '1' });
+  server = await startApp({ INBOX_LEASE_SECONDS: '60', INBOX_DIGEST_SECONDS: '1' });
+  brief = await startProcess(server.stores, { INBOX_LEASE_SECONDS: '2' });
 });
-afterAll(() => server.close());
+afterAll(async () => {
+  await brief.close();
+  await server.close();
+});
 
 const newTenant = (): Promise<Tenant> =>
   createTenant(server, { ann: 'HUMAN', bob: 'HUMAN', bot: 'AGENT', unit: 'UNIT' });
 const apiOf = (tenant: Tenant, handle: string) => inboxApi(server, tenant.participants[handle]?.token ?? '');
 const tokenOf = (tenant: Tenant, handle: string): string => tenant.participants[handle]?.token ?? '';
 const messages = (given: readonly Given[]): Given[] => given.filter(({ channel }) => channel === 'MESSAGE');
+
+/** The stream that has an agent’s main inbox. */
+const holderOf = async (tenant: Tenant, handle: string): Promise<string | null> => {
+  const { prisma } = server.services.database;
+  const where = { participantId: tenant.participants[handle]?.id ?? '', runId: '' };
+  return (await prisma.inbox.findFirst({ where }))?.holder ?? null;
+};
 
 describe('a pull', () => {
   test('takes one message of a thread at a time, in order, the next once it is acknowledged', async () => {
@@ -138,8 +150,12 @@ describe('one of two streams', () => {
     await ann.post({ threadId: await openThread(server, tenant, 'bob', 'ann', 'bot'), content: 'other' });
     await former.until((given) => messages(given).length === 2);
     expect(waiting.given).toEqual([]);
+    const before = await holderOf(tenant, 'bot');
     await former[Symbol.asyncDispose]();
+    await until(async () => ![null, before].includes(await holderOf(tenant, 'bot')));
     // What the first had in hand comes again when its leases end.
+    for (const { deliveryId } of messages(former.given))
+      await lapse(server.services.database, deliveryId ?? '');
     const given = await waiting.until((all) => messages(all).length === 2);
     expect(contentsOf(given).sort()).toEqual(['one', 'other']);
     expect(messages(given).map(({ attempt }) => attempt)).toEqual([2, 2]);
@@ -177,7 +193,7 @@ describe('a lease', () => {
     const tenant = await newTenant();
     const ann = apiOf(tenant, 'ann');
     const threadId = await openThread(server, tenant, 'ann', 'bot');
-    await using stream = openInbox(server, tokenOf(tenant, 'bot'));
+    await using stream = openInbox(brief, tokenOf(tenant, 'bot'));
     await ann.post({ threadId, content: 'one' });
     const [held] = messages(await stream.until((given) => messages(given).length === 1));
     const { database } = server.services;
@@ -351,6 +367,16 @@ describe('a pull that waits', () => {
   });
 });
 
+/** An open run of bot’s for a conversation: its token. */
+const openRun = async (tenant: Tenant, conversationThreadId: string): Promise<string> => {
+  const { data } = await server.graphql<{ delegateRun: { token: string } }>(
+    tenant.apiKey,
+    'mutation($input: DelegateRunInput!) { delegateRun(input: $input) { token } }',
+    { input: { participantId: tenant.participants.bot?.id, conversationThreadId } },
+  );
+  return data?.delegateRun.token ?? '';
+};
+
 describe('the inbox of a run', () => {
   test('stands beside the main one, for its conversation thread only', async () => {
     const tenant = await newTenant();
@@ -358,30 +384,8 @@ describe('the inbox of a run', () => {
     const conversation = await openThread(server, tenant, 'ann', 'bot');
     const elsewhere = await openThread(server, tenant, 'bob', 'bot');
     const { prisma } = server.services.database;
-    const { secret, hash, prefix } = newSecret('RUN_TOKEN');
-    const [id, ownerId, participantId] = [newId('Run'), tenant.userId, tenant.participants.bot?.id ?? ''];
-    await prisma.run.create({
-      data: {
-        id,
-        rootRunId: id,
-        ownerId,
-        participantId,
-        conversationThreadId: conversation,
-        access: 'WRITE',
-        maxToolCalls: 1,
-      },
-    });
-    await prisma.credential.create({
-      data: {
-        id: newId('Credential'),
-        ownerId,
-        kind: 'RUN_TOKEN',
-        participantId,
-        runId: id,
-        prefix,
-        hash,
-      },
-    });
+    const participantId = tenant.participants.bot?.id ?? '';
+    const secret = await openRun(tenant, conversation);
     await using main = openInbox(server, tokenOf(tenant, 'bot'));
     await bob.post({ threadId: elsewhere, content: 'before' });
     await main.until((given) => messages(given).length === 1);
@@ -406,6 +410,29 @@ describe('the inbox of a run', () => {
     for (const stream of [main, own])
       await stream.until((given) => given.some(({ notice }) => notice === 'REMOVED'));
   });
+
+  test('is told by pull too what becomes of its message and its worker, and shares its conversation with nobody', async () => {
+    const tenant = await newTenant();
+    const ann = apiOf(tenant, 'ann');
+    const conversation = await openThread(server, tenant, 'ann', 'bot');
+    const run = inboxApi(server, await openRun(tenant, conversation));
+    expect(await run.take()).toEqual([]);
+    await using main = openInbox(server, tokenOf(tenant, 'bot'));
+    await main.until((given) => given.some(({ notice }) => notice?.startsWith('RUN_ASSIGNED') === true));
+    const { id } = await ann.post({ threadId: conversation, content: 'one' });
+    const one = await run.take({ waitSeconds: 10 });
+    expect(contentsOf(one)).toEqual(['one']);
+    await ann.retract(id);
+    expect((await run.take({ waitSeconds: 10 })).map(({ notice }) => notice)).toEqual(['MESSAGE_RETRACTED']);
+    await ann.post({ threadId: conversation, content: 'two' });
+    const done = { threadId: conversation, deliveryId: one[0]?.deliveryId };
+    expect(await run.acknowledge(done)).toBe('OK');
+    expect(contentsOf(await run.take({ waitSeconds: 10 }))).toEqual(['two']);
+    await changeMember(server, tenant, conversation, 'bot', 'removeParticipant');
+    expect((await run.take({ waitSeconds: 10 })).map(({ notice }) => notice)).toEqual(['REMOVED']);
+    await main.until((given) => given.some(({ notice }) => notice === 'REMOVED'));
+    expect(contentsOf(main.given)).toEqual([]);
+  });
 });
 
 describe('a stock client, through resumable', () => {
@@ -415,7 +442,7 @@ describe('a stock client, through resumable', () => {
     const threadId = await openThread(server, tenant, 'ann', 'bot');
     await using line = await startTcpProxy(() => ({
       host: '127.0.0.1',
-      port: Number(new URL(server.url).port),
+      port: Number(new URL(brief.url).port),
     }));
     const client = resumable(
       createClient({
@@ -428,6 +455,7 @@ describe('a stock client, through resumable', () => {
     );
     for (const content of ['one', 'two', 'three']) await ann.post({ threadId, content });
     const got: string[] = [];
+    let former: string | null = null;
     const query =
       'subscription { inbox { channel deliveryId attempt events { ... on Message { content } } } }';
     for await (const { data } of client.iterate({ query })) {
@@ -437,7 +465,9 @@ describe('a stock client, through resumable', () => {
       if (got.length === 1) line.cut();
       else expect(await bot.acknowledge({ threadId, deliveryId: inbox.deliveryId })).toBe('OK');
       if (got.length === 3) line.cut();
-      if (got.length === 4) break;
+      if (got.length < 4) continue;
+      former = await holderOf(tenant, 'bot');
+      break;
     }
     // The third may have been given to the line that was cut in that moment: then it comes again.
     expect(got).toEqual(['one 1', 'one 2', 'two 1', expect.stringMatching(/^three [12]$/)]);
@@ -448,17 +478,8 @@ describe('a stock client, through resumable', () => {
       for await (const { data } of client.iterate({ query: 'subscription { inbox { ended } }' }))
         ends.push((data as { inbox: { ended: string | null } }).inbox.ended);
     })();
-    const { database } = server.services;
-    await until(async () => {
-      const [row] = await database.query<{ count: number }>(
-        {
-          name: 'test_held',
-          text: 'SELECT count(*)::int AS count FROM inboxes WHERE participant_id = $1 AND holder IS NOT NULL',
-        },
-        [tenant.participants.bot?.id],
-      );
-      return row?.count === 1;
-    });
+    // It has the inbox, and not the one before it still.
+    await until(async () => ![null, former].includes(await holderOf(tenant, 'bot')));
     await using other = openInbox(server, tokenOf(tenant, 'bot'));
     await over;
     expect(ends.at(-1)).toBe('TAKEN_OVER');
