@@ -6,7 +6,7 @@ import { Processes } from './processes.ts';
 import { playSchedule } from './schedule.ts';
 
 /** INBOX_SCHEDULES=… for more of them, INBOX_SEED=… for the same again. */
-const COUNT = Number(process.env.INBOX_SCHEDULES ?? 4);
+const COUNT = Number(process.env.INBOX_SCHEDULES ?? 3);
 const SEED = Number(process.env.INBOX_SEED ?? randomInt(2 ** 31));
 /** So many are played at once, each by a tenant of its own: what takes long is that processes begin again. */
 const AT_ONCE = Math.min(COUNT, 10);
