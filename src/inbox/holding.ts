@@ -36,13 +36,15 @@ const RELEASE = statement<{ owner_id: string }>(
 const RENEWABLE = `o.leased_until > clock_timestamp() AND o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'`;
 const RENEW = statement<{ delivery_id: string }>(
   'inbox_renew',
-  `WITH renewed AS (
+  `WITH standing AS (
+     SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${RENEWABLE}
+   ), renewed AS (
      UPDATE inbox_threads t SET leased_until = greatest(t.leased_until, clock_timestamp() + $2 * interval '1 second') FROM (
-       SELECT o.delivery_id FROM unnest($1::text[]) AS u(id) JOIN inbox_threads o ON o.delivery_id = u.id
-       WHERE ${RENEWABLE} FOR NO KEY UPDATE OF o SKIP LOCKED) r
+       SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${RENEWABLE}
+       FOR NO KEY UPDATE SKIP LOCKED) r
      WHERE t.delivery_id = r.delivery_id)
-   SELECT u.id AS delivery_id FROM unnest($1::text[]) AS u(id)
-   WHERE NOT EXISTS (SELECT 1 FROM inbox_threads o WHERE o.delivery_id = u.id AND ${RENEWABLE} OFFSET 0)`,
+   SELECT u.id AS delivery_id FROM unnest($1::text[]) AS u(id) LEFT JOIN standing s ON s.delivery_id = u.id
+   WHERE s.delivery_id IS NULL`,
 );
 const EXTEND = statement<{ leased_until: string }>(
   'inbox_extend',

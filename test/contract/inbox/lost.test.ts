@@ -70,9 +70,11 @@ describe('a message whose delivery was lost on its way from the database', () =>
     await using stream = await followInbox(api, world);
     await post(world, first, 'held');
     await until(() => stream.contents('MESSAGE').length === 1);
-    // From now on nothing can be given back.
-    proxy.before = (statement) =>
-      statement === 'inbox_give_back' ? Promise.reject(new Error('Cut.')) : undefined;
+    // Once it is taken it cannot be given back.
+    const refuse = async (): Promise<void> => {
+      if ((await inFlight(world, second)).attempt > 0) throw new Error('Cut.');
+    };
+    proxy.before = (statement) => (statement === 'inbox_give_back' ? refuse() : undefined);
     await losesTakes(world, second);
     await until(async () => (await inFlight(world, second)).left <= 0);
     // What the stream has in hand was renewed all the while.
