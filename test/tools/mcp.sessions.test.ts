@@ -158,7 +158,8 @@ describe('a session', () => {
 
   test('is not there where its initialize was refused', async () => {
     const { redis } = scene.server.services;
-    const sessions = async (): Promise<number> => (await redis.keys(`*mcp:${scene.tenant.userId}:*:session`)).length;
+    const sessions = async (): Promise<number> =>
+      (await redis.keys(`*mcp:${scene.tenant.userId}:*:session`)).length;
     const before = await sessions();
     const client = plainMcp(scene.server, scene.tokenOf('scout'));
     const params = {
