@@ -20,13 +20,19 @@ const KIND = statement<{ kind: string }>(
   'inbox_kind',
   'SELECT p.kind::text AS kind FROM participants p WHERE p.owner_id = $1 AND p.id = $2',
 );
-/** In the order in which everybody waits for rows of several threads. */
+/** In the order in which everybody waits for rows of several threads. What was given back already is left as it is. */
 const GIVING_BACK = `UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1 FROM (
      SELECT o.delivery_id FROM inbox_threads o
      WHERE o.owner_id = $1 AND o.participant_id = $2 AND o.holder IS NOT DISTINCT FROM $3 AND o.delivery_id = ANY ($4::text[])
+       AND o.leased_until > clock_timestamp()
      ORDER BY o.thread_id FOR NO KEY UPDATE) b
    WHERE t.delivery_id = b.delivery_id`;
 const GIVE_BACK = statement<never>('inbox_give_back', GIVING_BACK);
+const UNOFFER = statement<never>(
+  'inbox_unoffer',
+  `UPDATE inbox_controls c SET offered_at = NULL
+   WHERE c.owner_id = $1 AND c.participant_id = $2 AND c.inbox_run_id = $3 AND c.number = ANY ($4::bigint[]) AND c.told_at IS NULL`,
+);
 const RELEASE = statement<{ owner_id: string }>(
   'inbox_release',
   `WITH given_back AS (${GIVING_BACK})
@@ -81,6 +87,15 @@ export const giveBack = async (
   unsent: readonly string[],
 ): Promise<void> => {
   await database.query(GIVE_BACK, [inbox.ownerId, inbox.participantId, holder, unsent]);
+};
+
+/** Notices that a pull was not told after all come again with the next. */
+export const unoffer = async (
+  database: Database,
+  inbox: Inbox,
+  numbers: readonly string[],
+): Promise<void> => {
+  await database.query(UNOFFER, [inbox.ownerId, inbox.participantId, inbox.runId, numbers]);
 };
 
 /** The stream is over: `unsent` is given back. */

@@ -12,7 +12,7 @@ import {
   newDeliveryIds,
   takeInbox,
 } from './handOut.ts';
-import { giveBack } from './holding.ts';
+import { giveBack, unoffer } from './holding.ts';
 import { type Inbox, inboxOf } from './inboxes.ts';
 import { createSleep } from './sleep.ts';
 import type { Waking } from './waking.ts';
@@ -122,6 +122,8 @@ export const createTake =
         await requireAlive().catch(async (error: unknown) => {
           const unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
           await giveBack(handing.database, inbox, null, unsent);
+          const untold = given.flatMap((one) => (one.channel === 'CONTROL' ? [one.number] : []));
+          if (untold.length > 0) await unoffer(handing.database, inbox, untold);
           throw error;
         });
         return { inbox, given };

@@ -102,7 +102,7 @@ export const readPage = async (
       ? await database.query(PAGE, parameters)
       : await database.query(BOUNDED_PAGE, [...parameters, args.maxBytes]);
   const found = rows.filter((row) => row.part === 'page' && row.id !== null).map(eventFromRow);
-  const more = found.length > limit || rows.some((row) => row.part === 'more');
+  const more = found.length > limit || rows.some((row) => row.part === 'more' && row.id !== null);
   const events = found.slice(0, limit);
   if (backward) events.reverse();
   const earlier = rows.some((row) => row.part === 'earlier');

@@ -77,6 +77,10 @@ test('a page of so many bytes reads what it shows, and not the texts that are to
       { first: 3, maxBytes: 2.5 * LONG, types: ['MESSAGE'] },
       { seqs: [end - COUNT + 1, end - COUNT + 2], hasPreviousPage: false, hasNextPage: true },
     ],
+    [
+      { first: 3, maxBytes: LONG, types: ['RETRACTION'] },
+      { seqs: [], hasPreviousPage: false, hasNextPage: false },
+    ],
   ] as const) {
     const { plan, ...page } = await pageOf(args);
     expect(page).toEqual(expected);

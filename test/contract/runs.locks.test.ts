@@ -136,3 +136,33 @@ test('two threads are deleted in which runs on each other’s scratchpads go on'
   for (const { run } of [first, second, below])
     expect(await runs.find(owner, run.id)).toMatchObject({ status: 'CANCELLED', scratchpadId: null });
 });
+
+test('a conversation is taken out of the runs that were in it beside the deletion of their scratchpad', async () => {
+  const { runs, scratchpads } = api.services;
+  const { owner, people } = world;
+  const { threadId } = await api.services.threads.open(owner, {
+    participantIds: [people.lil.id, people.rex.id],
+  });
+  const { scratchpadId } = await newPad(people.scout.id, people.rex.id);
+  const work = { participantId: people.rex.id, scratchpadId, conversationThreadId: threadId };
+  const ids: string[] = [];
+  for (const _ of [1, 2]) {
+    const { run } = await runs.delegate(owner, work);
+    await runs.update(owner, { runId: run.id, status: 'CANCELLED' });
+    ids.push(run.id);
+  }
+  const [first = '', second = ''] = ids.sort();
+  // So few are read in the order in which they lie: the first by its id is last.
+  await holder.query('UPDATE runs SET meta_data = meta_data WHERE id = $1', [first]);
+  await holder.query('ANALYZE runs');
+  const remover = new pg.Client({ connectionString: db.url });
+  await remover.connect();
+  const done = await behind(first, [
+    () => scratchpads.delete(owner, { scratchpadId }),
+    () => remover.query('DELETE FROM threads WHERE id = $1', [threadId]),
+  ]);
+  await remover.end();
+  expect(done.filter((one) => one instanceof Error)).toEqual([]);
+  for (const id of [first, second])
+    expect(await runs.find(owner, id)).toMatchObject({ scratchpadId: null, conversationThreadId: null });
+});

@@ -306,6 +306,12 @@ CREATE FUNCTION tp_end_runs_of_thread() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   v_runs text[];
 BEGIN
+  IF TG_OP = 'DELETE' THEN
+    -- The row takes itself out of all runs that were ever in it, in whatever order they lie.
+    PERFORM 1 FROM runs r WHERE r.id IN (
+        SELECT t.root_run_id FROM runs t WHERE t.owner_id = OLD.owner_id AND t.conversation_thread_id = OLD.id)
+      ORDER BY r.id FOR NO KEY UPDATE;
+  END IF;
   v_runs := ARRAY(SELECT r.id FROM runs r
     WHERE r.owner_id = OLD.owner_id AND r.conversation_thread_id = OLD.id AND r.finished_at IS NULL);
   IF cardinality(v_runs) > 0 THEN

@@ -203,7 +203,7 @@ BEGIN
   END IF;
 END $$;
 
--- Memories and runs, which may be many, are emptied before their agents go and would take them along in one piece.
+-- Memories, runs and what calls left under their names, which may be many, are emptied before their agents go and would take them along in one piece.
 CREATE OR REPLACE FUNCTION empty_deleted(p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -253,6 +253,12 @@ BEGIN
   END IF;
   DELETE FROM memory_entries m WHERE m.ctid = ANY (ARRAY(
     SELECT b.ctid FROM memory_entries b WHERE b.owner_id = v_user.id LIMIT p_limit));
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF v_count > 0 THEN
+    RETURN v_count;
+  END IF;
+  DELETE FROM idempotency_records k WHERE k.ctid = ANY (ARRAY(
+    SELECT b.ctid FROM idempotency_records b WHERE b.owner_id = v_user.id LIMIT p_limit));
   GET DIAGNOSTICS v_count = ROW_COUNT;
   IF v_count > 0 THEN
     RETURN v_count;

@@ -7,8 +7,8 @@ import { type PostgresProxy, startPostgresProxy } from '../../support/postgresPr
 import { until } from '../../support/until.ts';
 import { createInboxWorld, followInbox, type InboxWorld } from './world.ts';
 
-/** Leases are renewed each second. */
-const LEASE_SECONDS = 3;
+/** Leases are renewed every two seconds. */
+const LEASE_SECONDS = 6;
 
 let db: TestDatabase;
 let proxy: PostgresProxy;
@@ -64,6 +64,22 @@ describe('a message whose delivery was lost on its way from the database', () =>
     ]);
   });
 
+  test('is given back once, however often that is asked for', async () => {
+    const world = await createInboxWorld(api.services);
+    const [threadId = ''] = world.threadIds;
+    await using stream = await followInbox(api, world);
+    proxy.loses = (statement) => statement === 'take_inbox';
+    await post(world, threadId, 'lost');
+    await until(async () => (await inFlight(world, threadId)).attempt === 1);
+    proxy.loses = (statement) => /^(take_inbox|inbox_give_back)$/.test(statement);
+    const asked = (): number => proxy.ran.filter((statement) => statement === 'inbox_give_back').length;
+    const before = asked();
+    await until(() => asked() >= before + 3);
+    proxy.loses = null;
+    await until(() => stream.contents('MESSAGE').length > 0);
+    expect(stream.given.filter(({ channel }) => channel === 'MESSAGE')).toMatchObject([{ attempt: 1 }]);
+  }, 30_000);
+
   test('is not kept from others by the stream that never had it, where it cannot be given back', async () => {
     const world = await createInboxWorld(api.services);
     const [first = '', , second = ''] = world.threadIds;
@@ -83,4 +99,38 @@ describe('a message whose delivery was lost on its way from the database', () =>
     await until(() => stream.contents('MESSAGE').length === 2);
     expect(stream.contents('MESSAGE')).toEqual(['held', 'lost']);
   }, 30_000);
+});
+
+describe('what a waiting pull took as its credential ended', () => {
+  test('is there for the next: a notice as well as a message', async () => {
+    const world = await createInboxWorld(api.services);
+    const [threadId = '', , other = ''] = world.threadIds;
+    const { owner, ids } = world;
+    const newPull = async (waitSeconds: number) => {
+      const participantId = ids.bot ?? '';
+      const { secret, credential } = await api.services.credentials.createParticipantToken(owner, {
+        participantId,
+      });
+      const actor = await api.authentication.authenticate({ authorization: `Bearer ${secret}` });
+      const taken = api.services.inbox.take(actor, { waitSeconds, max: 10 }, new AbortController().signal);
+      return { credentialId: credential.id, taken };
+    };
+    const takes = (): number => proxy.ran.filter((statement) => statement === 'take_inbox').length;
+    const before = takes();
+    const { credentialId, taken } = await newPull(20);
+    const outcome = taken.catch((error: unknown) => error);
+    await until(() => takes() > before);
+    proxy.before = (statement) => {
+      if (statement !== 'take_inbox') return undefined;
+      proxy.before = null;
+      return (async () => {
+        await post(world, other, 'late');
+        await api.services.credentials.revoke(owner, { credentialId });
+      })();
+    };
+    await api.services.threads.changeState(owner, { threadId, participantId: ids.bot ?? '' }, 'REMOVED');
+    expect(await outcome).toMatchObject({ code: 'UNAUTHENTICATED' });
+    const { given } = await (await newPull(0)).taken;
+    expect(given).toMatchObject([{ kind: 'REMOVED' }, { attempt: 1, events: [{ content: 'late' }] }]);
+  });
 });
