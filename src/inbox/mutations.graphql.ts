@@ -67,7 +67,7 @@ builder.mutationFields((t) => ({
   takePending: t.field({
     type: TakePendingPayload,
     description:
-      'Takes from the inbox of an agent or unit, waiting for something if asked to: the same leases as Subscription.inbox. Notices count as told once the next call comes. Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in threadId).',
+      'Takes from the inbox of an agent or unit, waiting for something if asked to: the same leases as Subscription.inbox. Notices count as told once the next call comes. Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in threadId), RATE_LIMITED (a hundred wait already).',
     args: { input: t.arg({ type: TakePendingInput, required: true, description: 'How much.' }) },
     resolve: async (_root, { input }, { services, actor, signal }) => {
       const { inbox, given } = await services.inbox.take(actor, input, signal);

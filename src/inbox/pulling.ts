@@ -1,7 +1,7 @@
 import type { Actor } from '../auth/actor.ts';
 import { CREDENTIAL_IS_ALIVE, CREDENTIALS } from '../auth/credentialRow.ts';
 import { noCredential } from '../auth/presented.ts';
-import { badInput, notFound } from '../shared/errors.ts';
+import { badInput, notFound, rateLimited } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import { statement } from '../storage/database.ts';
@@ -29,6 +29,8 @@ export interface TakeInput {
 }
 
 const MAX_WAIT_SECONDS = 30;
+/** Of one inbox in this process: each is woken by whatever comes, and one of them gets it. */
+export const MOST_WAITING = 100;
 /** What is given after a wait was asked for a while ago: the credential may have ended since. */
 const ALIVE = statement<{ id: string }>(
   'credential_alive',
@@ -51,11 +53,12 @@ export interface Pulling extends Handing {
 /**
  * What an inbox has to give, up to `max` deliveries: at once, or as soon as there is something, or nothing when the wait is over,
  * the client has gone or the process drains. It holds no connection while it waits.
- * Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in `threadId`), UNAUTHENTICATED (ended meanwhile).
+ * Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in `threadId`), UNAUTHENTICATED (ended meanwhile),
+ * RATE_LIMITED.
  */
-export const createTake =
-  ({ waking, draining, ...handing }: Pulling) =>
-  async (
+export const createTake = ({ waking, draining, ...handing }: Pulling) => {
+  const waiting = new Map<string, number>();
+  return async (
     actor: Actor,
     input: TakeInput,
     clientGone: AbortSignal,
@@ -92,6 +95,11 @@ export const createTake =
     const first = await take();
     if (first.length > 0 || waitSeconds === 0) return { inbox, given: first };
 
+    const name = `${inbox.participantId} ${inbox.runId}`;
+    const others = waiting.get(name) ?? 0;
+    if (others >= MOST_WAITING)
+      throw rateLimited('As many pulls wait for this inbox as may wait.', { limit: MOST_WAITING });
+    waiting.set(name, others + 1);
     const until = performance.now() + waitSeconds * 1_000;
     const sleep = createSleep();
     const leave = waking.join({
@@ -129,7 +137,11 @@ export const createTake =
         return { inbox, given };
       }
     } finally {
+      const left = (waiting.get(name) ?? 1) - 1;
+      if (left > 0) waiting.set(name, left);
+      else waiting.delete(name);
       leave();
       for (const signal of signals) signal.removeEventListener('abort', sleep.wake);
     }
   };
+};

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MessageDelivery } from '../../../src/inbox/handOut.ts';
+import { MOST_WAITING } from '../../../src/inbox/pulling.ts';
 import { newId } from '../../../src/shared/ids.ts';
 import { createApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -121,5 +122,27 @@ describe('what was taken under a name', () => {
     await api.services.threads.changeState(world.owner, input, 'ACTIVE');
     expect(await take(world, removed)).toEqual([]);
     expect(await take(world)).toMatchObject([{ attempt: 1, events: [{ content: 'two' }] }]);
+  });
+});
+
+describe('pulls that wait', () => {
+  test('are a hundred of one inbox at most; whoever goes makes room', async () => {
+    const world = await createInboxWorld(api.services);
+    const gone = new AbortController();
+    const wait = async (signal: AbortSignal): Promise<number> => {
+      const input = { as: world.ids.bot ?? '', waitSeconds: 30 };
+      return (await api.services.inbox.take(world.owner, input, signal)).given.length;
+    };
+    const waiting = Array.from({ length: MOST_WAITING + 1 }, () =>
+      wait(gone.signal).catch((error: unknown) => error),
+    );
+    expect(await Promise.race(waiting)).toMatchObject({ code: 'RATE_LIMITED' });
+    gone.abort();
+    const left = (await Promise.all(waiting)).filter((one) => one === 0);
+    expect(left).toHaveLength(MOST_WAITING);
+
+    const again = wait(NEVER);
+    await post(world, world.threadIds[0] ?? '', 'for whoever waits');
+    expect(await again).toBe(1);
   });
 });
