@@ -20,10 +20,14 @@ const KIND = statement<{ kind: string }>(
   'inbox_kind',
   'SELECT p.kind::text AS kind FROM participants p WHERE p.owner_id = $1 AND p.id = $2',
 );
-/** In the order in which everybody waits for rows of several threads. What was given back already is left as it is. */
+/**
+ * In the order in which everybody waits for rows of several threads. What was given back already is left as it is.
+ * They are found by their names alone: an inbox may have thousands in hand, and IS NOT DISTINCT FROM asks no index.
+ */
 const GIVING_BACK = `UPDATE inbox_threads t SET leased_until = clock_timestamp(), attempt = t.attempt - 1 FROM (
      SELECT o.delivery_id FROM inbox_threads o
-     WHERE o.owner_id = $1 AND o.participant_id = $2 AND o.holder IS NOT DISTINCT FROM $3 AND o.delivery_id = ANY ($4::text[])
+     WHERE o.delivery_id = ANY ($4::text[]) AND o.holder IS NOT DISTINCT FROM $3
+       AND o.owner_id IS NOT DISTINCT FROM $1 AND o.participant_id IS NOT DISTINCT FROM $2
        AND o.leased_until > clock_timestamp()
      ORDER BY o.thread_id FOR NO KEY UPDATE) b
    WHERE t.delivery_id = b.delivery_id`;

@@ -287,8 +287,11 @@ END $$;
 CREATE FUNCTION tp_memories_kept(p_owner text, p_participant text, p_numbers integer[], p_bytes integer) RETURNS integer
 LANGUAGE sql STABLE AS $$
   SELECT count(*) FILTER (WHERE k.i = 1 OR k.bytes <= p_bytes)::integer FROM (
+    -- OFFSET 0: each is looked up by its key, whatever else the agent has.
     SELECT n.i, sum(m.bytes) OVER (ORDER BY n.i) AS bytes FROM unnest(p_numbers) WITH ORDINALITY AS n(number, i)
-    JOIN memory_entries m ON m.owner_id = p_owner AND m.participant_id = p_participant AND m.number = n.number) k
+    CROSS JOIN LATERAL (
+      SELECT e.bytes FROM memory_entries e
+      WHERE e.owner_id = p_owner AND e.participant_id = p_participant AND e.number = n.number OFFSET 0) m) k
 $$;
 
 -- A page of what an agent recalls in a thread, of which it must be a member. By words: those that have all of them or,

@@ -200,9 +200,12 @@ BEGIN
     v_to := least(v_to, v_from + p_limit - 1);
   END IF;
   SELECT count(*) FILTER (WHERE k.i = 0 OR k.bytes <= p_bytes) INTO v_kept FROM (
+    -- OFFSET 0: each is looked up by its key, whatever else there is.
     SELECT n.i, sum(coalesce(octet_length(b.content), 0) + coalesce(pg_column_size(b.data), 0)) OVER (ORDER BY n.i) AS bytes
     FROM (SELECT i, CASE WHEN p_backward THEN v_to - i ELSE v_from + i END AS at FROM generate_series(0, v_to - v_from) i) n
-    LEFT JOIN message_bodies b ON b.owner_id = p_owner AND b.thread_id = v_threads[n.at] AND b.seq = v_seqs[n.at]) k;
+    LEFT JOIN LATERAL (
+      SELECT m.content, m.data FROM message_bodies m
+      WHERE m.owner_id = p_owner AND m.thread_id = v_threads[n.at] AND m.seq = v_seqs[n.at] OFFSET 0) b ON true) k;
   IF p_backward THEN v_from := v_to - v_kept + 1; ELSE v_to := v_from + v_kept - 1; END IF;
   RETURN QUERY SELECT 0, v_from > 1 AND v_count > 0, v_to < v_count, v_name, 0, NULL::text, NULL::integer;
   RETURN QUERY SELECT i - v_from + 1, false, false, v_name, v_scores[i], v_threads[i], v_seqs[i] FROM generate_series(v_from, v_to) i;
