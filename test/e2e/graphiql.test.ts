@@ -80,6 +80,11 @@ if (BROWSER !== undefined) {
       });
       return { page, wrong };
     };
+    /** With its editor drawn: a tab that is chosen before may keep the first one's text. */
+    const open = async (page: Page, fragment: string) => {
+      await page.goto(`${product.url}#${fragment}`);
+      await page.locator('.graphiql-query-editor .view-line').first().waitFor();
+    };
     const run = (page: Page) => page.click('.graphiql-execute-button');
     const answer = (page: Page) => page.locator('.result-window .view-lines');
     /** The editor writes its spaces as ones that do not break. */
@@ -101,8 +106,7 @@ if (BROWSER !== undefined) {
     it('fills the examples in, runs them, and follows a thread through a lost connection', async () => {
       const { apiKey, threadId, human, say } = await openConversation(product);
       const { page, wrong } = await openPage();
-      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
-      await page.locator('.graphiql-query-editor .view-line').first().waitFor();
+      await open(page, `key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
       expect(page.url()).toBe(product.url);
 
       await run(page);
@@ -134,7 +138,7 @@ if (BROWSER !== undefined) {
       const { apiKey, threadId, human, share } = await openConversation(product);
       const add = await share();
       const { page, wrong } = await openPage();
-      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
+      await open(page, `key=${apiKey}&thread=${threadId}&actAs=${human.id}`);
       await tab(page, 'AppendFinding');
       await run(page);
       await shows(page, 'A finding from GraphiQL');
@@ -157,8 +161,7 @@ if (BROWSER !== undefined) {
     it('remembers its tabs and the key, and no key stays in the address', async () => {
       const { apiKey, threadId } = await openConversation(product);
       const { page } = await openPage();
-      await page.goto(`${product.url}#key=${apiKey}&thread=${threadId}`);
-      await page.locator('.graphiql-query-editor .view-line').first().waitFor();
+      await open(page, `key=${apiKey}&thread=${threadId}`);
       await page.reload();
       await page.getByRole('tab', { name: 'FollowTimeline' }).waitFor();
       await run(page);
@@ -168,7 +171,7 @@ if (BROWSER !== undefined) {
 
     it('says clearly that a key is dead, for queries and for subscriptions', async () => {
       const { page } = await openPage();
-      await page.goto(`${product.url}#key=tp_key_of_nobody`);
+      await open(page, 'key=tp_key_of_nobody');
       await page.getByRole('status').getByText('refused this key').waitFor();
       await tab(page, 'FollowTimeline');
       await run(page);
