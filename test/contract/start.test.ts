@@ -3,17 +3,14 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-
-/** The server as a process, with nothing but these variables. */
+/** The server as it is built, as a process, with nothing but these variables. */
 const startServer = (variables: Readonly<Record<string, string>>) => {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN], {
+  const child = spawn(process.execPath, ['dist/main.js'], {
     env: { PATH: process.env['PATH'], PORT: '0', ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -63,7 +63,7 @@ export const checkHistory = async (commands: readonly Command[], options: CheckO
 
 const createListeners = (
   tenant: Tenant,
-  { place, round, pairs }: CheckOptions,
+  { place, round, pairs, wanted }: CheckOptions,
   ids: Readonly<Record<string, string>>,
 ) => {
   const clients = new Map<string, ReturnType<typeof createFollowing>>();
@@ -98,13 +98,17 @@ const createListeners = (
   };
 
   return {
-    /** Everybody follows a new thread over both transports: from its start, from the present, or some types of it. */
+    /**
+     * Everybody follows a new thread over both transports, while either lacks pairs: from its start, from the present, or
+     * some types of it.
+     */
     async join(world: World, thread: OracleThread): Promise<void> {
       const start = { seq: 0, cursor: world.cursorAt(thread, 0) };
       const joined = world.viewers.filter((viewer) => isMember(viewer, thread));
+      const lacking = TRANSPORTS.filter((transport) => lacks(pairs, `live ${transport}`, wanted));
       const begun: Promise<void>[] = [];
       for (const viewer of joined)
-        for (const transport of TRANSPORTS) {
+        for (const transport of lacking) {
           const types: OracleEventType[] | undefined = turn % 5 === 0 ? ['MESSAGE', 'RETRACTION'] : undefined;
           // One of three asks for every field of what it is given: which events those are, every one shows.
           const isBrief = turn % 3 !== 0;
