@@ -19,7 +19,7 @@ const UNREAD = 'query Unread($threadId: ID!) { thread(id: $threadId) { unreadCou
 
 const TARGET = { atMost: 1.3 };
 
-/** Windows: spread over the whole thread, or crowded at its end, where one page crosses many. */
+/** Windows: spread over the whole thread, or crowded before one place, where one page crosses many. */
 const spread = (participantId: string, events: number): Coming => {
   const step = Math.floor(events / 100);
   return {
@@ -29,13 +29,15 @@ const spread = (participantId: string, events: number): Coming => {
     ),
   };
 };
-const crowded = (participantId: string, events: number): Coming => ({
+const crowded = (participantId: string, before: number): Coming => ({
   participantId,
   at: Array.from(
     { length: 198 },
-    (_, index) => events - 1_001 + 10 * Math.floor(index / 2) + (index % 2 === 0 ? 2 : 7),
+    (_, index) => before - 1_001 + 10 * Math.floor(index / 2) + (index % 2 === 0 ? 2 : 7),
   ),
 });
+/** The first place that so many crowded windows have room before. */
+const CROWD = 1_001;
 
 /** A page of 50 early and late in a long thread, for viewers with one window and with a hundred. */
 export const page: Bench = async ({ smoke }) => {
@@ -48,9 +50,9 @@ export const page: Bench = async ({ smoke }) => {
   const long = await seedRoom(product, stores, tenant, 'long', events);
   const short = await seedRoom(product, stores, tenant, 'short', 1_000);
   await stores.client.query('VACUUM ANALYZE');
-  const [, , , , one, hundred, dense] = long.members;
+  const [, , , , one, hundred, dense, denseEarly] = long.members;
   const oneOfShort = short.members[4];
-  if (!one || !hundred || !dense || !oneOfShort) throw new Error('Somebody is missing.');
+  if (!one || !hundred || !dense || !denseEarly || !oneOfShort) throw new Error('Somebody is missing.');
 
   const connection = await openConnection(product.port);
   const ask = asking(connection, requests);
@@ -66,20 +68,21 @@ export const page: Bench = async ({ smoke }) => {
     return { name, measure: () => ask(token, PAGE, variables) };
   };
   const late = events;
-  const compare = async (name: string, token: string, low: number, types: string[] | null) => {
+  /** Of one viewer; where its windows lie together, `early` is another viewer whose lie alike before the low place. */
+  const compare = async (name: string, token: string, low: number, types: string[] | null, early = token) => {
     const sides = [
-      await pageOf('start', token, 51, types),
-      await pageOf('low', token, low, types),
+      await pageOf('start', early, 51, types),
+      await pageOf('low', early, low, types),
       await pageOf('late', token, late, types),
     ];
     await alternate(sides, 1);
     const results = await alternate(sides, rounds);
-    const [start = [], early = [], end = []] = [results.start, results.low, results.late];
+    const [start = [], lower = [], end = []] = [results.start, results.low, results.late];
     return report({
       what: `${name}: at ${late} to at ${low}`,
-      figure: ratio(end, early),
+      figure: ratio(end, lower),
       target: TARGET,
-      detail: `${round(median(start))} ms at 50, ${round(median(early))} at ${low}, ${round(median(end))} at ${late}`,
+      detail: `${round(median(start))} ms at 50, ${round(median(lower))} at ${low}, ${round(median(end))} at ${late}`,
     });
   };
   const retractions = ['RETRACTION'];
@@ -88,7 +91,7 @@ export const page: Bench = async ({ smoke }) => {
   const verdicts = [
     await compare('one window', one.token, 1_000, null),
     await compare('100 windows', hundred.token, 1_000, null),
-    await compare('100 windows, 20 in a page', dense.token, 1_000, null),
+    await compare('100 windows, 20 in a page', dense.token, CROWD, null, denseEarly.token),
     await compare('retractions, one window', one.token, lowOfRetractions, retractions),
     await compare('retractions, 100 windows', hundred.token, lowOfRetractions, retractions),
   ];
@@ -128,7 +131,7 @@ const statementsDuring = async (stores: Stores, work: () => Promise<unknown>): P
   return (await transactions(stores)) - before;
 };
 
-/** Four speakers, a viewer with one window, one with a hundred, one with a hundred at the end. */
+/** Four speakers, a viewer with one window, one with a hundred, one with a hundred at the end, one with as many at the start. */
 const seedRoom = async (
   product: Product,
   { client }: Stores,
@@ -136,14 +139,15 @@ const seedRoom = async (
   name: string,
   events: number,
 ): Promise<Room> => {
-  const room = await openRoom(product, tenant, name, 7);
+  const room = await openRoom(product, tenant, name, 8);
   const ids = room.members.map(({ id }) => id);
-  const [hundred = '', dense = ''] = ids.slice(5);
+  const [hundred = '', dense = '', denseEarly = ''] = ids.slice(5);
   await seedThread(client, {
     ownerId: tenant.userId,
     threadId: room.threadId,
     speakerIds: ids.slice(0, 4),
-    comings: events > 10_000 ? [spread(hundred, events), crowded(dense, events)] : [],
+    comings:
+      events > 10_000 ? [spread(hundred, events), crowded(dense, events), crowded(denseEarly, CROWD)] : [],
     events,
   });
   return room;
