@@ -190,7 +190,7 @@ describe('an answer that nobody reads', () => {
       await unread(doors.port, 'two');
       expect(await statusFor('three')).toEqual([503, 'UNAVAILABLE']);
       first.destroy();
-      await expect.poll(() => statusFor('three')).toEqual([200, null]);
+      await expect.poll(() => statusFor('three'), { timeout: 10_000 }).toEqual([200, null]);
     } finally {
       await doors.close();
     }

@@ -60,7 +60,7 @@ test('links that are half open are noticed within 5 s, also that of the subscrib
   redis.subscriber.on('message', (_channel, message) => heard.push(message));
   await redis.subscriber.subscribe('channel');
   await redis.commands.publish('channel', 'before');
-  await expect.poll(() => heard).toEqual(['before']);
+  await expect.poll(() => heard, { timeout: 10_000 }).toEqual(['before']);
   const noticed = [redis.subscriber, redis.commands].map(
     (link) => new Promise<number>((resolve) => link.once('close', () => resolve(performance.now()))),
   );

@@ -197,7 +197,7 @@ describe('the revocation log', () => {
       await here.credentials.revoke(tenant.owner, { credentialId: key.credential.id });
       const endedAt = await clock();
       // Held until it is far too old: events go on until they no longer may.
-      await vi.waitUntil(() => delivered.length > 0, { interval: 5 });
+      await vi.waitUntil(() => delivered.length > 0, { interval: 5, timeout: 10_000 });
       while ((await clock()) < endedAt + 1_500) await clock();
       reading.release();
       await delivering;
@@ -291,7 +291,7 @@ describe('the revocation log', () => {
     for (let round = 0; round < 5; round++) {
       const key = await here.credentials.createApiKey(tenant.owner, {});
       const session = await hinted.openSession(bearer(key.secret));
-      await vi.waitUntil(() => bus.connected && bus.channels === 1);
+      await vi.waitUntil(() => bus.connected && bus.channels === 1, { timeout: 10_000 });
       await hinting.credentials.revoke(tenant.owner, { credentialId: key.credential.id });
       const revokedAt = performance.now();
       await ended(session);

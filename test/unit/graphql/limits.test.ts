@@ -90,7 +90,8 @@ describe('the cost of an operation', () => {
     expect(cost(`{ me { ...F0 } } ${fragments.join(' ')} fragment F500 on Person { id }`)).toBeGreaterThan(
       1e300,
     );
-    expect(performance.now() - started).toBeLessThan(500);
+    // To expand it would take longer than anybody lives.
+    expect(performance.now() - started).toBeLessThan(5_000);
     expect(cost('{ me { ...A } } fragment A on Person { friends(first: 2) { ...A } }')).toBe(3);
     expect(cost('{ me { ...Unknown } unknown { id } }')).toBe(1);
   });
