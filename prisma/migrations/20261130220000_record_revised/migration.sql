@@ -203,7 +203,22 @@ BEGIN
   END IF;
 END $$;
 
--- Memories, runs and what calls left under their names, which may be many, are emptied before their agents go and would take them along in one piece.
+-- As before, but what calls left under their names, which may be as many as its events, is emptied with those: until then a name
+-- whose thread is gone counts for nothing.
+CREATE OR REPLACE FUNCTION delete_thread(
+  p_owner text, p_thread text, p_audit_id text, p_credential text, OUT members text[], OUT scratchpad_id text
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tp_lock_thread(p_owner, p_thread, NULL);
+  SELECT s.id INTO scratchpad_id FROM scratchpads s WHERE s.owner_id = p_owner AND s.thread_id = p_thread;
+  UPDATE threads t SET deleted_at = now(), set_hash = NULL WHERE t.owner_id = p_owner AND t.id = p_thread;
+  DELETE FROM thread_heads h WHERE h.owner_id = p_owner AND h.thread_id = p_thread;
+  INSERT INTO audit_log (id, owner_id, act, credential_id, subject_id) VALUES (p_audit_id, p_owner, 'thread.deleted', p_credential, p_thread);
+  members := ARRAY(SELECT m.participant_id FROM thread_members m WHERE m.owner_id = p_owner AND m.thread_id = p_thread);
+END $$;
+
+-- Memories, runs and what calls left under their names, which may be many, are emptied before their agents or threads go and would take them along in one piece.
 CREATE OR REPLACE FUNCTION empty_deleted(p_limit integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -221,6 +236,12 @@ BEGIN
     IF v_count = 0 THEN
       DELETE FROM visibility_windows w WHERE w.ctid = ANY (ARRAY(
         SELECT b.ctid FROM visibility_windows b
+        WHERE b.owner_id = v_thread.owner_id AND b.thread_id = v_thread.id LIMIT p_limit));
+      GET DIAGNOSTICS v_count = ROW_COUNT;
+    END IF;
+    IF v_count = 0 THEN
+      DELETE FROM idempotency_records k WHERE k.ctid = ANY (ARRAY(
+        SELECT b.ctid FROM idempotency_records b
         WHERE b.owner_id = v_thread.owner_id AND b.thread_id = v_thread.id LIMIT p_limit));
       GET DIAGNOSTICS v_count = ROW_COUNT;
     END IF;
