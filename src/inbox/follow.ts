@@ -36,7 +36,6 @@ export interface FollowInboxOptions extends Pulling, PadObserving {
 const PORTION = 16;
 /** How soon a store that was away is asked again. */
 const AGAIN_MS = 1_000;
-/** A stream in standby is woken when it is its turn, and asks nothing itself. */
 
 /**
  * Follows an inbox: what is told at once, deliveries as they may be taken, and a digest of the rest. It takes the inbox over from
@@ -162,7 +161,7 @@ export const createFollowInbox =
       isBegun = true;
       try {
         while (!isHeld && !isStopped()) {
-          // The look for all streams finds that the inbox is free, where nobody says so.
+          // It asks nothing itself: the look for all streams finds that the inbox is free, where nobody says so.
           await sleep.for();
           if (!isStopped())
             isHeld = (await attempt(() => claimInbox(database, inbox, holder, true))) ?? false;
