@@ -134,6 +134,7 @@ export const createServices = ({
   const pulling = {
     database,
     waking,
+    watch: authentication.watch,
     announce,
     leaseSeconds: inboxLeaseSeconds,
     answerBytes,

@@ -1,7 +1,7 @@
 import { forbidden, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { type Database, statement } from '../storage/database.ts';
-import type { Actor } from './actor.ts';
+import type { Actor, TenantActor } from './actor.ts';
 import {
   createCredentialCache,
   type Identified,
@@ -19,7 +19,7 @@ import { createLastUse } from './lastUse.ts';
 import { noCredential, presentedSecret } from './presented.ts';
 import { createRevocationLog, type Wakeups } from './revocations.ts';
 import { hashSecret, looksLikeCredential, sameHash } from './secrets.ts';
-import type { Authentication, Presented } from './session.ts';
+import type { Authentication, Presented, Session } from './session.ts';
 import { adminSession, createSessions, type Identify } from './sessions.ts';
 import { openTickets } from './tickets.ts';
 
@@ -29,6 +29,11 @@ const FIND = statement<CredentialRow & { acts: boolean }>(
      EXISTS (SELECT FROM participants p WHERE p.owner_id = c.owner_id AND p.id = $2) AS acts
    FROM ${CREDENTIALS}
    WHERE c.hash = $1 AND ${CREDENTIAL_IS_ALIVE}`,
+);
+
+const FIND_BY_ID = statement<CredentialRow>(
+  'credential_find_by_id',
+  `SELECT ${CREDENTIAL_COLUMNS} FROM ${CREDENTIALS} WHERE c.id = $1 AND ${CREDENTIAL_IS_ALIVE}`,
 );
 
 export interface AuthenticationOptions {
@@ -46,6 +51,8 @@ export interface AuthenticationOptions {
 
 /** The door, and what the services behind it tell it. */
 export interface ClosableAuthentication extends Authentication {
+  /** The life of a credential that an operation goes on under for longer than others do. Throws `UNAUTHENTICATED`. */
+  watch(actor: TenantActor): Promise<Pick<Session, 'ended' | 'close'>>;
   /** These credentials were ended in a transaction that is committed. */
   announceEnded(credentialIds: readonly string[]): void;
   /** Credentials were ended, or expire at another time, in a transaction that is committed: look at once, everywhere. */
@@ -160,6 +167,18 @@ export const createAuthentication = (options: AuthenticationOptions): ClosableAu
     openSession: async (presented) =>
       isAdmin(presented) ? adminSession(ADMIN) : identify(presented, (who) => sessions.open(who)),
     openTicketSession: tickets.open,
+    watch: async (actor) => {
+      const { credentialId } = actor;
+      const witness = log.witness();
+      try {
+        const [row] = await database.query(FIND_BY_ID, [credentialId]);
+        if (row === undefined || witness.hasEnded(credentialId)) throw noCredential();
+        witness.saw(row);
+        return sessions.open({ actor, credentialId, expiresAt: row.expires });
+      } finally {
+        witness.done();
+      }
+    },
     announceEnded: log.announce,
     announceEndings: log.nudge,
     close: async () => {

@@ -1,4 +1,5 @@
 import type { Actor } from '../auth/actor.ts';
+import type { ClosableAuthentication } from '../auth/authenticate.ts';
 import { CREDENTIAL_IS_ALIVE, CREDENTIALS } from '../auth/credentialRow.ts';
 import { noCredential } from '../auth/presented.ts';
 import { badInput, notFound, rateLimited } from '../shared/errors.ts';
@@ -37,6 +38,8 @@ const ALIVE = statement<{ id: string }>(
   `SELECT c.id FROM ${CREDENTIALS} WHERE c.id = $1 AND ${CREDENTIAL_IS_ALIVE}`,
 );
 
+type Given = readonly (ControlNotice | MessageDelivery)[];
+
 export const requireBatch = (batch: number | null | undefined, field = 'batch'): number => {
   const size = batch ?? 1;
   if (size < 1 || size > LIMITS.pageSize)
@@ -46,6 +49,8 @@ export const requireBatch = (batch: number | null | undefined, field = 'batch'):
 
 export interface Pulling extends Handing {
   readonly waking: Waking;
+  /** Of whoever waits the credential may end: it is told so at once. */
+  readonly watch: ClosableAuthentication['watch'];
   /** Fires when this process is about to stop: whoever waits is answered at once. */
   readonly draining: AbortSignal;
 }
@@ -56,13 +61,13 @@ export interface Pulling extends Handing {
  * Errors: BAD_USER_INPUT, FORBIDDEN, NOT_FOUND, PARTICIPANT_NOT_ACTIVE (in `threadId`), UNAUTHENTICATED (ended meanwhile),
  * RATE_LIMITED.
  */
-export const createTake = ({ waking, draining, ...handing }: Pulling) => {
+export const createTake = ({ waking, watch, draining, ...handing }: Pulling) => {
   const waiting = new Map<string, number>();
   return async (
     actor: Actor,
     input: TakeInput,
     clientGone: AbortSignal,
-  ): Promise<{ inbox: Inbox; given: readonly (ControlNotice | MessageDelivery)[] }> => {
+  ): Promise<{ inbox: Inbox; given: Given }> => {
     const { inbox, tenant } = inboxOf(actor, input.as);
     const threadId = input.threadId ?? null;
     if (threadId !== null && (!isId('Thread', threadId) || threadId !== (inbox.threadId ?? threadId)))
@@ -83,9 +88,19 @@ export const createTake = ({ waking, draining, ...handing }: Pulling) => {
       deliveryIds: input.deliveryId === undefined ? newDeliveryIds(max) : [input.deliveryId],
       once: input.deliveryId !== undefined,
     };
-    const take = async () => {
+    const putBack = async (given: Given): Promise<void> => {
+      const unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
+      await giveBack(handing.database, inbox, null, unsent);
+      const untold = given.flatMap((one) => (one.channel === 'CONTROL' ? [one.number] : []));
+      if (untold.length > 0) await unoffer(handing.database, inbox, untold);
+    };
+    const take = async (): Promise<Given> => {
       const given = await takeInbox(handing, inbox, options);
-      return given === 'TAKEN_OVER' ? [] : given;
+      if (given === 'TAKEN_OVER') return [];
+      // Nobody hears of it. What has a name of its own is kept for whoever asks again by that.
+      if (!clientGone.aborted || options.once || given.length === 0) return given;
+      await putBack(given);
+      return [];
     };
 
     const requireAlive = async (): Promise<void> => {
@@ -102,24 +117,29 @@ export const createTake = ({ waking, draining, ...handing }: Pulling) => {
     waiting.set(name, others + 1);
     const until = performance.now() + waitSeconds * 1_000;
     const sleep = createSleep();
-    const leave = waking.join({
-      asks: () => ({
-        inbox,
-        threadId,
-        holder: null,
-        onlyMentions: options.onlyMentions,
-        since: '0',
-        isStandby: false,
-      }),
-      inHand: new Set(),
-      wake: sleep.wake,
-      moved: () => undefined,
-    });
-    const signals = [clientGone, draining];
-    for (const signal of signals) signal.addEventListener('abort', sleep.wake, { once: true });
+    let leave = (): void => {};
+    let watched: Awaited<ReturnType<typeof watch>> | undefined;
+    let signals: readonly AbortSignal[] = [];
     try {
+      watched = await watch(tenant);
+      leave = waking.join({
+        asks: () => ({
+          inbox,
+          threadId,
+          holder: null,
+          onlyMentions: options.onlyMentions,
+          since: '0',
+          isStandby: false,
+        }),
+        inHand: new Set(),
+        wake: sleep.wake,
+        moved: () => undefined,
+      });
+      signals = [clientGone, draining, watched.ended];
+      for (const signal of signals) signal.addEventListener('abort', sleep.wake, { once: true });
       for (;;) {
         const left = until - performance.now();
+        if (watched.ended.aborted) throw noCredential();
         if (left <= 0 || clientGone.aborted || draining.aborted) return { inbox, given: [] };
         await sleep.for(left);
         if (clientGone.aborted) return { inbox, given: [] };
@@ -128,10 +148,7 @@ export const createTake = ({ waking, draining, ...handing }: Pulling) => {
         if (given.length === 0) continue;
         // It may have ended while others took before it.
         await requireAlive().catch(async (error: unknown) => {
-          const unsent = given.flatMap((one) => (one.channel === 'MESSAGE' ? [one.deliveryId] : []));
-          await giveBack(handing.database, inbox, null, unsent);
-          const untold = given.flatMap((one) => (one.channel === 'CONTROL' ? [one.number] : []));
-          if (untold.length > 0) await unoffer(handing.database, inbox, untold);
+          await putBack(given);
           throw error;
         });
         return { inbox, given };
@@ -141,6 +158,7 @@ export const createTake = ({ waking, draining, ...handing }: Pulling) => {
       if (left > 0) waiting.set(name, left);
       else waiting.delete(name);
       leave();
+      watched?.close();
       for (const signal of signals) signal.removeEventListener('abort', sleep.wake);
     }
   };

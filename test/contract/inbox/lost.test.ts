@@ -101,36 +101,99 @@ describe('a message whose delivery was lost on its way from the database', () =>
   }, 30_000);
 });
 
-describe('what a waiting pull took as its credential ended', () => {
-  test('is there for the next: a notice as well as a message', async () => {
-    const world = await createInboxWorld(api.services);
-    const [threadId = '', , other = ''] = world.threadIds;
-    const { owner, ids } = world;
-    const newPull = async (waitSeconds: number) => {
-      const participantId = ids.bot ?? '';
-      const { secret, credential } = await api.services.credentials.createParticipantToken(owner, {
-        participantId,
-      });
-      const actor = await api.authentication.authenticate({ authorization: `Bearer ${secret}` });
-      const taken = api.services.inbox.take(actor, { waitSeconds, max: 10 }, new AbortController().signal);
-      return { credentialId: credential.id, taken };
-    };
-    const takes = (): number => proxy.ran.filter((statement) => statement === 'take_inbox').length;
+describe('a pull that waits', () => {
+  const NEVER = new AbortController().signal;
+  const takes = (): number => proxy.ran.filter((statement) => statement === 'take_inbox').length;
+  /** By a token of its own; resolves once it has looked for the first time. */
+  const pull = async (
+    { owner, ids }: InboxWorld,
+    {
+      waitSeconds = 0,
+      signal = NEVER,
+      ...given
+    }: { waitSeconds?: number; signal?: AbortSignal; expiresInSeconds?: number } = {},
+  ) => {
+    const participantId = ids.bot ?? '';
+    const { secret, credential } = await api.services.credentials.createParticipantToken(owner, {
+      participantId,
+      ...given,
+    });
+    const actor = await api.authentication.authenticate({ authorization: `Bearer ${secret}` });
     const before = takes();
-    const { credentialId, taken } = await newPull(20);
+    const taken = api.services.inbox.take(actor, { waitSeconds, max: 10 }, signal);
     const outcome = taken.catch((error: unknown) => error);
     await until(() => takes() > before);
+    return { credentialId: credential.id, outcome };
+  };
+  /** Called once, just before the next that is taken. */
+  const beforeNextTake = (work: () => Promise<void>): void => {
     proxy.before = (statement) => {
       if (statement !== 'take_inbox') return undefined;
       proxy.before = null;
-      return (async () => {
-        await post(world, other, 'late');
-        await api.services.credentials.revoke(owner, { credentialId });
-      })();
+      return work();
     };
+  };
+
+  test('has taken nothing if its credential ended meanwhile: a notice as well as a message is there for the next', async () => {
+    const world = await createInboxWorld(api.services);
+    const [threadId = '', , other = ''] = world.threadIds;
+    const { owner, ids } = world;
+    const { credentialId, outcome } = await pull(world, { waitSeconds: 20 });
+    beforeNextTake(async () => {
+      await post(world, other, 'late');
+      await api.services.credentials.revoke(owner, { credentialId });
+    });
     await api.services.threads.changeState(owner, { threadId, participantId: ids.bot ?? '' }, 'REMOVED');
     expect(await outcome).toMatchObject({ code: 'UNAUTHENTICATED' });
-    const { given } = await (await newPull(0)).taken;
-    expect(given).toMatchObject([{ kind: 'REMOVED' }, { attempt: 1, events: [{ content: 'late' }] }]);
+    expect(await (await pull(world)).outcome).toMatchObject({
+      given: [{ kind: 'REMOVED' }, { attempt: 1, events: [{ content: 'late' }] }],
+    });
+  });
+
+  test('has taken nothing if its client went away meanwhile, and so has one that does not wait', async () => {
+    for (const waitSeconds of [20, 0]) {
+      const world = await createInboxWorld(api.services);
+      const [threadId = '', , other = ''] = world.threadIds;
+      const { owner, ids } = world;
+      const gone = new AbortController();
+      const remove = () =>
+        api.services.threads.changeState(owner, { threadId, participantId: ids.bot ?? '' }, 'REMOVED');
+      const leave = async (): Promise<void> => {
+        await post(world, other, 'for nobody');
+        gone.abort();
+      };
+      if (waitSeconds === 0) {
+        await remove();
+        beforeNextTake(leave);
+      }
+      const { outcome } = await pull(world, { waitSeconds, signal: gone.signal });
+      if (waitSeconds > 0) {
+        beforeNextTake(leave);
+        await remove();
+      }
+      expect(await outcome).toMatchObject({ given: [] });
+      expect(await (await pull(world)).outcome).toMatchObject({
+        given: [{ kind: 'REMOVED' }, { attempt: 1, events: [{ content: 'for nobody' }] }],
+      });
+    }
+  });
+
+  test('ends within a second of its credential, wherever that is revoked, or as it expires', async () => {
+    const world = await createInboxWorld(api.services);
+    const elsewhere = createApi(db.database);
+    try {
+      const { credentialId, outcome } = await pull(world, { waitSeconds: 30 });
+      await elsewhere.services.credentials.revoke(world.owner, { credentialId });
+      const revokedAt = performance.now();
+      expect(await outcome).toMatchObject({ code: 'UNAUTHENTICATED' });
+      expect(performance.now() - revokedAt).toBeLessThan(1_000);
+
+      const begunAt = performance.now();
+      const expiring = await pull(world, { waitSeconds: 30, expiresInSeconds: 2 });
+      expect(await expiring.outcome).toMatchObject({ code: 'UNAUTHENTICATED' });
+      expect(performance.now() - begunAt).toBeLessThan(3_500);
+    } finally {
+      await elsewhere.close();
+    }
   });
 });
