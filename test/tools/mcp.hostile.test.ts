@@ -50,8 +50,7 @@ const requireSound = async (body: unknown): Promise<void> => {
   const shown = JSON.stringify(body)?.slice(0, 200);
   const { status, error, result } = await client.send(body);
   expect([shown, status < 500]).toEqual([shown, true]);
-  // What a masked fault of ours is told as; the SDK has the same number for parameters that do not fit.
-  expect([shown, error?.message === 'Internal server error']).toEqual([shown, false]);
+  expect([shown, error?.code]).not.toEqual([shown, -32603]);
   // No answer gives a large question back.
   expect(JSON.stringify([error, result]).length).toBeLessThan(20_000);
 };
@@ -104,6 +103,29 @@ describe('nothing that a client sends', () => {
     expect(await scene.messagesOf(thread)).toEqual([]);
     expect((await client.call('read_scratchpad')).text).toContain('is empty');
     expect(({} as { polluted?: boolean }).polluted).toBe(undefined);
+  });
+
+  test('as parameters of a method is answered with more than that they are wrong, and in few words', async () => {
+    const wrong = [
+      ['tools/call', {}, 'params.name'],
+      ['tools/call', { name: 5 }, 'params.name'],
+      ['tools/call', { name: 'recall', arguments: 'all' }, 'params.arguments'],
+      ['tools/list', { cursor: 4 }, 'params.cursor'],
+      ['resources/list', { cursor: 4 }, 'params.cursor'],
+      ['resources/read', {}, 'params.uri'],
+      ['resources/read', { uri: 3 }, 'params.uri'],
+      ['resources/subscribe', {}, 'params.uri'],
+      ['resources/unsubscribe', { uri: [] }, 'params.uri'],
+      ['initialize', { capabilities: {}, clientInfo: { name: 'x', version: '1' } }, 'params.protocolVersion'],
+    ] as const;
+    for (const [method, params, field] of wrong) {
+      const { status, error } = await client.request(method, params);
+      expect([method, status, error?.code]).toEqual([method, 200, -32602]);
+      expect(error?.message).toMatch(
+        new RegExp(`^Invalid params: ${field}: Invalid input: expected \\w+, received \\w+$`),
+      );
+    }
+    expect((await client.request('no/method')).error?.code).toBe(-32601);
   });
 
   test('in a batch acts twice under one id, or leaves the server waiting', async () => {

@@ -2,7 +2,7 @@ import {
   type CallToolResult,
   ProtocolError,
   ProtocolErrorCode,
-  Server,
+  type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import type { Services } from '../../services.ts';
@@ -13,6 +13,7 @@ import { failed, type ToolOutput } from '../answers.ts';
 import { parametersOf } from '../catalogue.ts';
 import { executeAt } from '../execution.ts';
 import { isPlain, type McpCaller, placeOf, toolsFor, workplaceOf } from './caller.ts';
+import { ProtocolServer } from './protocolServer.ts';
 import { CALL_ID } from './requests.ts';
 import { listedResources, RESOURCE_TEMPLATES, readResource, resourceOf } from './resources.ts';
 import { executeInHand } from './taking.ts';
@@ -40,19 +41,11 @@ const INFO = { name: 'threadpad', title: 'Threadpad', version: '0.1.0' } as cons
  */
 export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
   const { services, log, caller, requestId, subscriptions, isGreeting } = deps;
-  const server = new Server(INFO, {
+  const options = {
     capabilities: { tools: {}, resources: { subscribe: true, listChanged: isPlain(caller) } },
     ...(isGreeting ? { instructions: instructionsFor(await toolsFor(services, caller), caller) } : {}),
-  });
-
-  const masked = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof ProtocolError) throw error;
-      throw protocolErrorOf(error, log, requestId);
-    }
   };
+  const server = new ProtocolServer(INFO, options, log, requestId);
 
   const call = async (name: string, given: Json, { mcpReq }: ServerContext): Promise<ToolOutput> => {
     const tools = await toolsFor(services, caller);
@@ -66,60 +59,49 @@ export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
     return executeAt(services, workplaceOf(caller), request);
   };
 
-  server.setRequestHandler('tools/list', () =>
-    masked(async () => ({
-      tools: (await toolsFor(services, caller)).map((tool) => ({
-        name: tool.name,
-        description: tool.description,
-        inputSchema: parametersOf(tool),
-        annotations: { readOnlyHint: tool.isReadOnly, openWorldHint: false },
-      })),
+  server.setRequestHandler('tools/list', async () => ({
+    tools: (await toolsFor(services, caller)).map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      inputSchema: parametersOf(tool),
+      annotations: { readOnlyHint: tool.isReadOnly, openWorldHint: false },
     })),
-  );
+  }));
 
-  server.setRequestHandler('tools/call', ({ params }, context) =>
-    masked(async (): Promise<CallToolResult> => {
-      const { output, isError } = await call(params.name, (params.arguments ?? {}) as Json, context).catch(
-        toldToModel,
-      );
-      return { content: [{ type: 'text', text: output }], isError };
-    }),
-  );
+  server.setRequestHandler('tools/call', async ({ params }, context): Promise<CallToolResult> => {
+    const given = (params.arguments ?? {}) as Json;
+    const { output, isError } = await call(params.name, given, context).catch(toldToModel);
+    return { content: [{ type: 'text', text: output }], isError };
+  });
 
-  server.setRequestHandler('resources/list', () =>
-    masked(async () => ({ resources: listedResources((await placeOf(services, caller)) !== null) })),
-  );
+  server.setRequestHandler('resources/list', async () => ({
+    resources: listedResources((await placeOf(services, caller)) !== null),
+  }));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: RESOURCE_TEMPLATES }));
 
-  server.setRequestHandler('resources/read', ({ params: { uri } }) =>
-    masked(async () => {
-      const at = await placeOf(services, caller);
-      if (at === null) {
-        const words = nothingInHand(await toolsFor(services, caller));
-        throw new ProtocolError(ProtocolErrorCode.InvalidParams, words);
-      }
-      return { contents: [await readResource(services, services.createLoaders(caller.actor), at, uri)] };
-    }),
-  );
+  server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
+    const at = await placeOf(services, caller);
+    if (at === null) {
+      const words = nothingInHand(await toolsFor(services, caller));
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, words);
+    }
+    return { contents: [await readResource(services, services.createLoaders(caller.actor), at, uri)] };
+  });
 
   if (subscriptions !== null) {
-    server.setRequestHandler('resources/subscribe', ({ params: { uri } }) =>
-      masked(async () => {
-        if (resourceOf(uri)?.cursor !== undefined || resourceOf(uri) === null)
-          throw new ProtocolError(
-            ProtocolErrorCode.InvalidParams,
-            'There is no such resource to subscribe to.',
-          );
-        await subscriptions.subscribe(uri);
-        return {};
-      }),
-    );
-    server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) =>
-      masked(async () => {
-        await subscriptions.unsubscribe(uri);
-        return {};
-      }),
-    );
+    server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+      if (resourceOf(uri)?.cursor !== undefined || resourceOf(uri) === null)
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidParams,
+          'There is no such resource to subscribe to.',
+        );
+      await subscriptions.subscribe(uri);
+      return {};
+    });
+    server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
+      await subscriptions.unsubscribe(uri);
+      return {};
+    });
   }
   return server;
 };
@@ -128,11 +110,4 @@ export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
 const toldToModel = (error: unknown): ToolOutput => {
   if (error instanceof DomainError && error.code !== 'INTERNAL') return failed(error.message);
   throw error;
-};
-
-const protocolErrorOf = (error: unknown, log: Logger, requestId: string): ProtocolError => {
-  if (error instanceof DomainError && error.code !== 'INTERNAL')
-    return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, { code: error.code });
-  log.error({ err: error, requestId, path: '/mcp' }, 'unexpected error');
-  return new ProtocolError(ProtocolErrorCode.InternalError, 'Internal server error', { requestId });
 };
