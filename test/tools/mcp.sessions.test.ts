@@ -126,6 +126,41 @@ describe('a session', () => {
     expect(resumed.events[0]?.data).toContain('are you there?');
   });
 
+  test('waits no longer for what its client cancels, at whichever process, and has taken nothing then', async () => {
+    const thread = await scene.open('ada', 'rex', 'scout');
+    const token = scene.tokenOf('scout');
+    const here = plainMcp(scene.server, token, thread);
+    await here.open();
+    const there = plainMcp(other, token, thread);
+    there.sessionId = here.sessionId;
+    const cancel = (client: typeof here, requestId: unknown) =>
+      client.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
+    for (const [client, id] of [
+      [there, 'waiting'],
+      [here, 7],
+    ] as const) {
+      const params = { name: 'next_message', arguments: { wait_seconds: 30 } };
+      const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
+      const waiting = await listen(scene.server, token, here.sessionId, thread, { method: 'POST', body });
+      const channel = `live:inbox:${scene.tenant.participants.scout?.id}`;
+      await until(
+        async () => Number((await scene.server.services.redis.pubsub('NUMSUB', channel))[1] ?? 0) > 0,
+      );
+      // Of another request, and of one that is no request.
+      expect((await cancel(client, 'another')).status).toBe(202);
+      expect((await cancel(client, null)).status).toBeLessThan(500);
+      expect((await cancel(client, id)).status).toBe(202);
+      await waiting.over;
+      expect(waiting.events.filter(({ data }) => data.includes('"result"'))).toEqual([]);
+      await until(
+        async () => Number((await scene.server.services.redis.pubsub('NUMSUB', channel))[1] ?? 0) === 0,
+      );
+    }
+    await scene.post(thread, 'ada', 'still there');
+    const { text } = await here.call('next_message');
+    expect(JSON.parse(text)).toMatchObject({ attempt: 1, message: { content: 'still there' } });
+  });
+
   test('is dead within a second of its credential, its streams too, on both processes', async () => {
     const thread = await scene.open('rex', 'scout');
     const { token, revoke } = await scene.freshToken('scout');

@@ -2,6 +2,7 @@ import {
   createMcpHandler,
   isInitializeRequest,
   isLegacyRequest,
+  type RequestId,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import type { Authentication, Session } from '../../auth/session.ts';
@@ -16,6 +17,7 @@ import type { Services } from '../../services.ts';
 import { badInput, DomainError, rateLimited, unavailable } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import { type McpCaller, requireCaller } from './caller.ts';
+import { cancellationOf, cancelledIn, mayBeCancelled } from './cancelling.ts';
 import { createChangeBus } from './changes.ts';
 import { asksIn, createEventLog, type EventLog, eventStoreOf, NOTIFICATIONS, PRIMING } from './eventLog.ts';
 import { presentOf } from './notifying.ts';
@@ -140,6 +142,12 @@ export const createMcpDoor = (deps: McpDeps): Route => {
       retryInterval: RETRY_MS,
       keepAliveMs: 12_000,
     });
+    const cancelled = (request: RequestId): void => {
+      transport.onmessage?.(cancellationOf(request));
+      if (answers.cancelled(request)) leave();
+    };
+    const stopHearing = mayBeCancelled(body) ? sessions.listenForCancels(mcpSession, cancelled) : null;
+    for (const request of cancelledIn(body)) await sessions.cancel(mcpSession, request);
     const server = await createMcpServer({
       services,
       log,
@@ -173,6 +181,7 @@ export const createMcpDoor = (deps: McpDeps): Route => {
       // Whoever was cut off comes back for the answer.
       if (answer.ok) await answers.all(session.ended);
     } finally {
+      stopHearing?.();
       leave();
       release();
       await server.close();

@@ -63,12 +63,19 @@ export const mayBePrimed = ({ method, request }: Asking): boolean => {
 
 /** Whether all requests of a body are answered. */
 export const createAnswers = (body: unknown) => {
-  let left = asksIn(body).length;
+  const asked = new Set<unknown>(asksIn(body));
+  let left = asked.size;
   const answered = new AbortController();
   return {
     kept: (message: unknown): void => {
       if (isJSONRPCResponse(message)) left -= 1;
       if (left <= 0) answered.abort();
+    },
+    /** One that needs none any more. Whether that was the last. */
+    cancelled: (request: unknown): boolean => {
+      if (asked.delete(request)) left -= 1;
+      if (left <= 0) answered.abort();
+      return left <= 0;
     },
     /** Resolves when they are, when `ended` fires, or when no call can be under way any more: one may have been cancelled. */
     all: async (ended: AbortSignal): Promise<void> => {

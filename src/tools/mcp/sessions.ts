@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { RequestId } from '@modelcontextprotocol/server';
 import type { Cluster, Redis } from 'ioredis';
 import type { TenantActor } from '../../auth/actor.ts';
 import type { Bus, Unsubscribe } from '../../live/bus.ts';
@@ -37,6 +38,12 @@ export interface McpSessions {
   hold(session: McpSession, stream: string): Promise<void>;
   /** Whether it still is: no newer one took its place, and the session is not over. */
   isHeldBy(session: McpSession, stream: string): Promise<boolean>;
+  /**
+   * The client does not want this request answered any more. Whoever works on it is told, wherever that is, if it listens by now:
+   * best effort, as the protocol has it.
+   */
+  cancel(session: McpSession, request: RequestId): Promise<void>;
+  listenForCancels(session: McpSession, cancelled: (request: RequestId) => void): Unsubscribe;
   /** `changed` is called when another request may have subscribed, taken the stream's place or ended the session. */
   listen(session: McpSession, changed: () => void): Unsubscribe;
 }
@@ -54,6 +61,7 @@ export const sessionKey = ({ ownerId, id }: SessionKey, name: (typeof PARTS)[num
   `mcp:${ownerId}:{${id}}:${name}`;
 const PARTS = ['session', 'subscriptions', 'events', 'noted', 'stream'] as const;
 const channelOf = ({ id }: McpSession): string => `mcp:${id}`;
+const cancelsOf = ({ id }: McpSession): string => `mcp:${id}:cancels`;
 
 /** KEYS: session, subscriptions, stream. */
 const FIND = redisScript(`
@@ -161,6 +169,11 @@ export const createMcpSessions = ({ redis, bus }: { redis: Redis | Cluster; bus:
       }),
     isHeldBy: (session, stream) =>
       answered(async () => (await redis.get(sessionKey(session, 'stream'))) === stream),
+    async cancel(session, request) {
+      await bus.publish(cancelsOf(session), JSON.stringify(request));
+    },
+    listenForCancels: (session, cancelled) =>
+      bus.subscribe(cancelsOf(session), (request) => cancelled(JSON.parse(request) as RequestId)),
     listen: (session, changed) => bus.subscribe(channelOf(session), changed, changed),
   };
 };
