@@ -1,5 +1,6 @@
 import type { Actor } from '../auth/actor.ts';
-import { badInput, notFound } from '../shared/errors.ts';
+import type { TimelinePosition } from '../shared/cursors.ts';
+import { badInput, invalidCursor, notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import { LIMITS } from '../shared/input.ts';
 import { type Database, statement } from '../storage/database.ts';
@@ -11,8 +12,10 @@ import { createTake, type Pulling } from './pulling.ts';
 
 const PENDING = statement<{ seqs: number[] }>(
   'inbox_pending',
-  'SELECT tp_pending($1, $2, $3, $4, false, $5, 16777216) AS seqs',
+  `WITH checked AS MATERIALIZED (SELECT tp_require_position($1, $2, $6, $7, 'cursor'))
+   SELECT tp_pending($1, $2, $3, $4, false, $5, 16777216) AS seqs FROM checked`,
 );
+const START = { seq: 0, tag: '' };
 const MAX_LEASE_SECONDS = 3_600;
 
 /** What agents and units take from their inboxes and give back, but for the stream (see `follow.ts`). */
@@ -25,19 +28,26 @@ export const createInbox = ({
   /**
    * Positions of the first pending messages in a thread, as of the look of the participant that they are pending for. Takes
    * nothing: what it shows may be acknowledged with `upTo`. Nothing while removed. `after`: only those behind that position.
-   * Errors: BAD_USER_INPUT.
+   * Errors: BAD_USER_INPUT, INVALID_CURSOR.
    */
-  async pending(look: Look, first: number | null | undefined, after = 0): Promise<readonly number[]> {
+  async pending(
+    look: Look,
+    first: number | null | undefined,
+    after: Pick<TimelinePosition, 'seq' | 'tag'> = START,
+  ): Promise<readonly number[]> {
     const limit = first ?? LIMITS.defaultPageSize;
     if (limit < 1 || limit > LIMITS.pageSize)
       throw badInput(`first must be 1 to ${LIMITS.pageSize}.`, { field: 'first', limit: LIMITS.pageSize });
+    if (after.seq > look.end.seq) throw invalidCursor('cursor');
     if (look.member?.state !== 'ACTIVE') return [];
     const values = [
       look.ownerId,
       look.threadId,
       look.viewerId,
-      Math.max(look.member.ackSeq, after) + 1,
+      Math.max(look.member.ackSeq, after.seq) + 1,
       limit,
+      after.seq,
+      after.tag,
     ];
     const [row] = await pulling.database.query(PENDING, values);
     return (row?.seqs ?? []).filter((seq) => seq <= look.end.seq);

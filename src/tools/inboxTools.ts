@@ -1,6 +1,6 @@
 import type { ControlNotice, MessageDelivery } from '../inbox/handOut.ts';
 import { parseTimelineCursor, timelineCursor } from '../shared/cursors.ts';
-import { invalidCursor, notFound } from '../shared/errors.ts';
+import { notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
 import type { MessageEvent, TimelineEvent } from '../timeline/events.ts';
 import { isVisible } from '../timeline/look.ts';
@@ -40,8 +40,7 @@ export const peekPending = async (
   const { services, at } = bench;
   services.inbox.requireInboxOf(at.actor, { threadId: at.threadId, as: at.as });
   const look = await lookOf(bench);
-  const after = cursor === undefined ? 0 : parseTimelineCursor(cursor, at.threadId, 'cursor').seq;
-  if (after > look.end.seq) throw invalidCursor('cursor');
+  const after = cursor === undefined ? undefined : parseTimelineCursor(cursor, at.threadId, 'cursor');
   const seqs = await services.inbox.pending(look, PEEKED, after);
   const found = await readEventsAt(
     services.database,

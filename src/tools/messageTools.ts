@@ -96,6 +96,7 @@ const pieceFrom = (
   from: number,
   maxBytes: number,
 ): Texts => {
+  if (field === 'data' && data === null) throw invalidCursor('cursor');
   const { text, next } = shownPiece(field === 'content' ? content : JSON.stringify(data), from, maxBytes);
   return { [field]: text, ...(next === null ? {} : { [`${field}_rest`]: restCursor(field, id, next) }) };
 };

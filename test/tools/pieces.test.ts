@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { timelineCursor } from '../../src/shared/cursors.ts';
 import { newId } from '../../src/shared/ids.ts';
-import { ANSWER_BYTES } from '../../src/tools/pieces.ts';
+import { ANSWER_BYTES, restCursor } from '../../src/tools/pieces.ts';
 import { type Called, plainMcp } from '../support/mcp.ts';
 import { restAt } from '../support/rest.ts';
 import { type Scene, toolScene } from '../support/toolScene.ts';
@@ -259,7 +260,32 @@ describe('a message', () => {
       cursor = page.next_cursor;
     }
     expect(seen).toEqual(contents);
-    expect(await mcp.call('peek_pending', { cursor: 'x' })).toMatchObject({ isError: true });
+    const foreign = timelineCursor(place, 3, newId('Event'));
+    for (const cursor of ['x', foreign])
+      for (const tool of ['peek_pending', 'read_messages'])
+        expect(await mcp.call(tool, { cursor })).toMatchObject({
+          isError: true,
+          text: expect.stringMatching(/^Error: This cursor/),
+        });
+  });
+
+  test('has no rest of what it has not', async () => {
+    const place = await scene.open('rex', 'scout');
+    await scene.post(place, 'rex', 'a word');
+    const mcp = plainMcp(scene.server, scene.tokenOf('scout'), place);
+    await mcp.open();
+    const [message] = pageOf(await mcp.call('read_messages')).messages;
+    for (const [field, from] of [
+      ['data', 0],
+      ['data', 1],
+      ['content', 7],
+    ] as const)
+      expect(
+        await mcp.call('read_messages', { cursor: restCursor(field, message?.id ?? '', from) }),
+      ).toMatchObject({
+        isError: true,
+        text: expect.stringMatching(/^Error: This cursor/),
+      });
   });
 });
 
