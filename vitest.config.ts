@@ -43,8 +43,8 @@ export default defineConfig({
           isolate: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // Twice the cores of a small machine: many tests wait, for a restart or a time that must pass.
-          maxWorkers: 4,
+          // One more than there are cores on a small machine: many tests wait, for a restart or a time that must pass.
+          maxWorkers: 3,
           // After the unit tests: Vitest runs projects together only where their numbers of workers are the same.
           sequence: { groupOrder: 1 },
         },
