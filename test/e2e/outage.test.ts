@@ -4,7 +4,7 @@ import { ADMIN_TOKEN } from '../support/identity.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type Proxy as Link, startProxy } from '../support/proxy.ts';
 import { openRawSocket } from '../support/rawSocket.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+import { LOSES_NOTHING, type RedisServer, startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { watchSocket, watchStream } from '../support/watchers.ts';
 
@@ -17,7 +17,7 @@ let server: Awaited<ReturnType<typeof startProcess>>;
 let tenant: Tenant;
 let threadId: string;
 beforeAll(async () => {
-  [postgres, redis] = await Promise.all([startPostgres({ durable: true }), startRedis()]);
+  [postgres, redis] = await Promise.all([startPostgres({ durable: true }), startRedis(LOSES_NOTHING)]);
   [postgresLink, redisLink] = await Promise.all([startProxy(postgres.socketFile), startProxy(redis.path)]);
   server = await startProcess(
     {

@@ -3,6 +3,7 @@ import type { Server } from '../support/app.ts';
 import { startCluster } from '../support/cluster.ts';
 import { loadPad } from '../support/padLoad.ts';
 import { startProxy } from '../support/proxy.ts';
+import { LOSES_NOTHING } from '../support/redis.ts';
 
 // Writers who send again, with the key they have, whatever was not answered. The pad does it once, whatever broke.
 
@@ -11,7 +12,7 @@ const CUTS = 10;
 
 describe('an entry stands once, for every writer and every follower, when', () => {
   test('Redis is killed again and again, and comes back with its append-only file', async () => {
-    await using cluster = await startCluster({ settings: { appendfsync: 'always' } });
+    await using cluster = await startCluster(LOSES_NOTHING);
     await loadPad(cluster, { writers: 16, each: 60, hasKeys: true }, async ({ more, resume }) => {
       for (let kill = 1; kill <= KILLS; kill += 1) {
         await more(50);

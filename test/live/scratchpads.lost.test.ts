@@ -11,7 +11,7 @@ import {
   told,
 } from '../support/padApi.ts';
 import { openRawSocket } from '../support/rawSocket.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+import { LOSES_NOTHING, type RedisServer, startRedis } from '../support/redis.ts';
 import { monitorRedis } from '../support/redisMonitor.ts';
 import { type Heard, subscribe } from '../support/subscribe.ts';
 
@@ -19,7 +19,7 @@ let store: RedisServer;
 let server: Server;
 let redis: Redis;
 beforeAll(async () => {
-  store = await startRedis();
+  store = await startRedis(LOSES_NOTHING);
   server = await startApp({ REDIS_URL: store.url });
   redis = new Redis(store.path);
   redis.on('error', () => undefined);

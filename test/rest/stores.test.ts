@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTenant, startApp, type Tenant } from '../support/app.ts';
 import { createPadWorld } from '../support/padApi.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+import { LOSES_NOTHING, type RedisServer, startRedis } from '../support/redis.ts';
 import { createRestClient, parsedAs, type RestClient, type RestReply } from '../support/rest.ts';
 import { until } from '../support/until.ts';
 
@@ -12,7 +12,7 @@ let server: Awaited<ReturnType<typeof startApp>>;
 let tenant: Tenant;
 let owner: RestClient;
 beforeAll(async () => {
-  redis = await startRedis();
+  redis = await startRedis(LOSES_NOTHING);
   server = await startApp({ REDIS_URL: redis.url });
   tenant = await createTenant(server, { ada: 'HUMAN', scout: 'AGENT' });
   owner = createRestClient(server, tenant.apiKey);

@@ -25,6 +25,9 @@ export interface RedisOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
+/** For tests that kill it: else, on a busy disk, what was acknowledged in the last two seconds may not be there afterwards. */
+export const LOSES_NOTHING = { settings: { appendfsync: 'always' } } as const;
+
 export const startRedis = async ({ settings = {} }: RedisOptions = {}): Promise<RedisServer> => {
   const folder = await ownFolder(tmpdir(), 'tp-redis-');
   const path = join(folder, 'redis.sock');

@@ -6,7 +6,7 @@ import { openRedis } from '../../../src/storage/redis.ts';
 import { createApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startPostgresProxy } from '../../support/postgresProxy.ts';
-import { startRedis } from '../../support/redis.ts';
+import { LOSES_NOTHING, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { codeOf, createInboxWorld } from './world.ts';
 
@@ -126,7 +126,7 @@ test('scratchpads are observed although the database failed when they were looke
 }, 30_000);
 
 test('scratchpads are observed from the beginning of the stream on, although Redis was away then', async () => {
-  const redis = await startRedis();
+  const redis = await startRedis(LOSES_NOTHING);
   {
     await using agent = await observing(redis.url);
     const [one = '', other = ''] = agent.threadIds;

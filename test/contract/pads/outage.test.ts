@@ -20,6 +20,7 @@ setLogLevel('silent');
 let world: PadWorld;
 beforeAll(async () => {
   world = await startPadWorld();
+  await world.redis.commands.config('SET', 'appendfsync', 'always');
 });
 afterAll(() => world[Symbol.asyncDispose]());
 

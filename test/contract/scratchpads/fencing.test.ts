@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { HoldingRedis } from '../../support/holdingRedis.ts';
 import { padWriting } from '../../support/padWriting.ts';
 import { createRandom } from '../../support/random.ts';
-import { type RedisServer, startRedis } from '../../support/redis.ts';
+import { LOSES_NOTHING, type RedisServer, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { createWorld, type World } from '../../support/world.ts';
 
@@ -29,7 +29,7 @@ let writer: Api;
 let writing: ScratchpadWriting;
 beforeAll(async () => {
   db = await createTestDatabase();
-  server = await startRedis();
+  server = await startRedis(LOSES_NOTHING);
   held = new HoldingRedis(server.path);
   probe = new Redis(server.path);
   for (const link of [held, probe]) link.on('error', () => undefined);

@@ -6,7 +6,7 @@ import { createApi } from '../../support/api.ts';
 import { startProcess } from '../../support/app.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { padWriting } from '../../support/padWriting.ts';
-import { type RedisServer, startRedis } from '../../support/redis.ts';
+import { LOSES_NOTHING, type RedisServer, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { createWorld, type World } from '../../support/world.ts';
 
@@ -18,7 +18,7 @@ let redis: Redis;
 let api: Api;
 beforeAll(async () => {
   db = await createTestDatabase();
-  server = await startRedis();
+  server = await startRedis(LOSES_NOTHING);
   redis = new Redis(server.path);
   redis.on('error', () => undefined);
   api = createApi(db.database, { redisUrl: server.url });
