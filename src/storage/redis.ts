@@ -33,6 +33,8 @@ export const openRedis = async (url: string): Promise<RedisConnections> => {
   let closing = false;
   report(commands, 'commands', () => closing);
   report(subscriber, 'subscriber', () => closing);
+  revive(commands, () => closing);
+  revive(subscriber, () => closing);
   const heartbeat = setInterval(() => {
     for (const link of [subscriber, ...linksOf(commands)])
       if (link.status === 'ready') link.ping().catch(() => undefined);
@@ -160,6 +162,20 @@ const report = (connection: Redis | Cluster, which: string, closing: () => boole
   connection.on('ready', () => {
     if (lost) log.info({ connection: which }, 'Redis is back.');
     lost = false;
+  });
+};
+
+/**
+ * The driver gives a link up for good where a fail-over is announced while it asks sentinels for the next primary: it begins
+ * again.
+ */
+const revive = (connection: Redis | Cluster, closing: () => boolean): void => {
+  connection.on('end', () => {
+    if (closing()) return;
+    // What fails now fails as any attempt does: it is told, and ends here again or goes on by itself.
+    setTimeout(() => {
+      if (!closing() && connection.status === 'end') connection.connect().catch(() => undefined);
+    }, retryDelay(1)).unref();
   });
 };
 

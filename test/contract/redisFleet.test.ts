@@ -1,8 +1,11 @@
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { createRedisBus } from '../../src/live/redisBus.ts';
 import { log } from '../../src/shared/log.ts';
 import { openRedis, type RedisConnections } from '../../src/storage/redis.ts';
 import { type RedisFleet, startCluster, startSentinels } from '../support/redisFleet.ts';
+import { startTcpProxy } from '../support/tcpProxy.ts';
+import { until } from '../support/until.ts';
 
 /** What is published over one process's connections is heard over another's. */
 const isHeard = async (from: RedisConnections, to: RedisConnections): Promise<void> => {
@@ -51,4 +54,43 @@ test('a primary behind sentinels by its URL: the next one is found after it has 
     .toBe('OK');
   await isHeard(one, other);
   await Promise.all([one.close(), other.close()]);
+});
+
+test('a fail-over that is told of while the next primary is asked for leaves no link behind', async () => {
+  await using fleet = await startSentinels();
+  const ports = [...fleet.url.matchAll(/:(\d+)/g)].map(([, port]) => Number(port));
+  const proxies = await Promise.all(ports.map((port) => startTcpProxy(() => ({ port, host: '127.0.0.1' }))));
+  const asking = new Redis({ port: ports[0] ?? 0, host: '127.0.0.1' });
+  const primary = async (): Promise<string> =>
+    String(await asking.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main'));
+  const links = await openRedis(
+    `redis+sentinel://${proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`,
+  );
+  try {
+    await links.ping();
+    // Both links listen for a fail-over.
+    await until(async () => {
+      const clients = String(await asking.call('CLIENT', 'LIST'));
+      return clients.split('\n').filter((client) => / sub=1 /.test(client)).length >= 2;
+    });
+    const former = await primary();
+    const releases = proxies.map(({ hold }) => hold());
+    await fleet.killPrimary();
+    await expect.poll(primary, { timeout: 30_000 }).not.toBe(former);
+    for (const release of releases) release();
+    await expect
+      .poll(
+        () =>
+          links.ping().then(
+            () => 'answers',
+            (error: Error) => error.message,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe('answers');
+  } finally {
+    asking.disconnect();
+    await links.close();
+    for (const proxy of proxies) await proxy[Symbol.asyncDispose]();
+  }
 });
