@@ -63,9 +63,6 @@ CREATE INDEX "runs_owner_id_conversation_thread_id_status_id_idx" ON "runs"("own
 CREATE INDEX "runs_owner_id_scratchpad_id_status_id_idx" ON "runs"("owner_id", "scratchpad_id", "status", "id");
 
 -- CreateIndex
-CREATE INDEX "runs_owner_id_participant_id_conversation_thread_id_id_idx" ON "runs"("owner_id", "participant_id", "conversation_thread_id", "id");
-
--- CreateIndex
 CREATE INDEX "runs_root_run_id_idx" ON "runs"("root_run_id");
 
 -- CreateIndex
