@@ -12,7 +12,7 @@ import type { PageQuery, PostMutation } from '../support/gql/graphql.ts';
 import { openProduct, type Product } from '../support/product.ts';
 import { openConversation } from './conversation.ts';
 import { possibleTypes } from './schemaFacts.ts';
-import { openScreen, watchConsole } from './screen.ts';
+import { createRefresh, openScreen, watchConsole } from './screen.ts';
 
 const EVENT = graphql(`
   fragment Event on TimelineEvent {
@@ -225,8 +225,9 @@ describe('Apollo Client', () => {
           append(client.cache as InMemoryCache, { cursor: data.timeline.cursor, node: data.timeline.event });
       });
     // State, not a log: what changed while nothing was connected is asked for again.
+    const refresh = createRefresh(() => client.query({ query: SIDEBAR, fetchPolicy: 'network-only' }));
     const liveSidebar = client.subscribe({ query: LIVE_SIDEBAR }).subscribe(({ data }) => {
-      if (data?.threads.thread === null) void client.query({ query: SIDEBAR, fetchPolicy: 'network-only' });
+      if (data) refresh(data.threads.thread === null);
     });
 
     for (let round = 1; round <= 5; round++) {

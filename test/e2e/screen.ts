@@ -54,6 +54,27 @@ export const openScreen = (): Screen => {
   };
 };
 
+/**
+ * Asks for a state that is followed, where there was a gap; and once more where it changed while that was under way: an answer
+ * from before a change that was told already would undo it.
+ */
+export const createRefresh = (ask: () => Promise<unknown>): ((isGap: boolean) => void) => {
+  let isAsking = false;
+  let isChanged = false;
+  const refresh = async (): Promise<void> => {
+    isAsking = true;
+    do {
+      isChanged = false;
+      await ask();
+    } while (isChanged);
+    isAsking = false;
+  };
+  return (isGap) => {
+    if (isAsking) isChanged = true;
+    else if (isGap) void refresh();
+  };
+};
+
 const told = (events: readonly Shown[]): string => events.map(({ id, seq }) => `${seq} ${id}`).join(', ');
 
 /** Client libraries warn on the console of what does not fit their cache. */

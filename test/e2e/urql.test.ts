@@ -10,7 +10,7 @@ import { resumableExchange } from '../../src/client/urql.ts';
 import { openProduct, type Product } from '../support/product.ts';
 import { openConversation } from './conversation.ts';
 import { introspection, typesWithoutId } from './schemaFacts.ts';
-import { openScreen, type Shown, watchConsole } from './screen.ts';
+import { createRefresh, openScreen, type Shown, watchConsole } from './screen.ts';
 
 interface Edge {
   readonly __typename: 'TimelineEventEdge';
@@ -262,9 +262,11 @@ describe('urql', () => {
       .subscription(LIVE, { threadId, after: page?.thread.timeline.end ?? '' })
       .subscribe(() => {});
     // State, not a log: what changed while nothing was connected is asked for again.
+    const refresh = createRefresh(() =>
+      client.query(SIDEBAR, {}, { requestPolicy: 'network-only' }).toPromise(),
+    );
     const liveSidebar = client.subscription(LIVE_SIDEBAR, {}).subscribe(({ data }) => {
-      if (data?.threads.thread === null)
-        void client.query(SIDEBAR, {}, { requestPolicy: 'network-only' }).toPromise();
+      if (data) refresh(data.threads.thread === null);
     });
 
     for (let round = 1; round <= 5; round++) {
