@@ -22,8 +22,8 @@ import { SCRIPTS } from './scripts.ts';
 /** No command is sent later than this after its authorisation. */
 const GRANT_MS = 10_000;
 const BUSY_MS = 2;
-/** A longer text is no argument of a script: in characters of its JSON. */
-const DRAFT_LENGTH = 64 * 1024;
+/** A longer text is no argument of a script: in bytes of its JSON. */
+const DRAFT_BYTES = 64 * 1024;
 /** Longer than any grant, so that none is lost before its script comes; what a killed process left is gone then. */
 const DRAFT_MS = 2 * GRANT_MS;
 /** Bytes of a content's members, beside the common ones. */
@@ -117,7 +117,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     }
   };
 
-  /** A long text is laid aside first, by a plain command. */
+  /** A long text is laid aside first, by a plain command; its script takes it from there, or away. */
   const writeText = async (
     pad: Pad,
     grant: Grant,
@@ -126,7 +126,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
     json: string,
     id: string,
   ): Promise<Done | Unfinished | Refusal> => {
-    if (json.length <= DRAFT_LENGTH)
+    if (Buffer.byteLength(json) <= DRAFT_BYTES)
       return write(SCRIPTS.setContent, pad, grant, key, [etag, common, json], id);
     const draft = draftKey(pad, id);
     const room = ' '.repeat(common.length + HEAD_BYTES);
@@ -135,7 +135,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       await redis.set(draft, `${room}${json}}`, 'PX', DRAFT_MS);
       const outcome = await write(SCRIPTS.setContent, pad, grant, key, [etag, common, ''], id, draft);
       if (outcome.kind === 'LOST') continue;
-      if (outcome.kind !== 'DONE') await redis.unlink(draft);
+      if (outcome === LATE) await redis.unlink(draft);
       return outcome;
     }
   };
@@ -229,16 +229,17 @@ const finished = (outcome: Unfinished | Refusal): Refusal => {
   }
 };
 
-/** So many contents at a time that one script is not long at them. */
+/** So many contents at a time that one script is not long at them: counted in bytes, as they travel. */
 const partsOf = (values: readonly string[], partBytes: number): string[][] => {
   const parts: string[][] = [];
   let size = Number.POSITIVE_INFINITY;
   for (const value of values) {
     // Some bytes more for what stands beside it.
-    size += value.length + 200;
+    const bytes = Buffer.byteLength(value) + 200;
+    size += bytes;
     if (size > partBytes) {
       parts.push([]);
-      size = value.length;
+      size = bytes;
     }
     parts.at(-1)?.push(value);
   }

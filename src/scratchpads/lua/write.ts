@@ -61,14 +61,15 @@ return {'DONE', done}
 /**
  * 8 '' or '=' and the expected etag, 9 the common members, 10 the text (a JSON string). A long text is not among the arguments:
  * a script would copy it, which takes milliseconds. It lies under a seventh key, behind room for its members and before
- * the closing brace; LOST where it does not.
+ * the closing brace; LOST where it does not. Whatever else is answered, it stands there no more (BUSY alone asks for it again).
  */
 export const SET_CONTENT = `
+local DRAFT = KEYS[7]
+local function setContent()
 ${PARTS}
 ${REFUSE}
 local etag = s.there and s.epoch .. '-' .. s.version or ''
 if ARGV[8] ~= '' and ARGV[8] ~= '=' .. etag then return {'ETAG_DIFFERS', etag} end
-local DRAFT = KEYS[7]
 if DRAFT and redis.call('EXISTS', DRAFT) == 0 then return {'LOST'} end
 begin(string.sub(id, 1, 12), grant)
 s.last = math.max(grant, s.last)
@@ -89,6 +90,10 @@ remember(done)
 expire(ttl, now)
 publish('content', value)
 return {'DONE', done}
+end
+local answer = setContent()
+if DRAFT and answer[1] ~= 'BUSY' then redis.call('UNLINK', DRAFT) end
+return answer
 `;
 
 /** 8 'CONTENT', 'ENTRIES' or 'ALL', 9 who clears (a participant's id or ''). */
