@@ -11,6 +11,14 @@ end
 `;
 
 /**
+ * For what a full Redis must take all the same, since it frees memory or keeps somebody out. Redis refuses what may need
+ * memory only as a script's first write; this one needs none, and takes away a field that never is.
+ */
+const ALSO_WHEN_FULL = `
+redis.call('HDEL', META, '')
+`;
+
+/**
  * 8 bytes of all contents, 9 the entries' common members (JSON, from author on), 10 how many contents there are in all,
  * 11 how many came before, 12… contents (JSON strings). A batch too large for one call comes in parts under one request
  * id (MORE), and is seen once the last has come; LOST where it must begin again.
@@ -100,6 +108,7 @@ return answer
 export const CLEAR = `
 ${PARTS}
 if not s.epoch then return {'DONE', ''} end
+${ALSO_WHEN_FULL}
 ${REFUSE}
 local what, actor, changed = ARGV[8], ARGV[9], false
 local function change(prefix)
@@ -150,6 +159,7 @@ ${STATE}
 ${LIST}
 local thread = tonumber(ARGV[1])
 if not s.epoch and not s.mark then return {'DONE', ''} end
+${ALSO_WHEN_FULL}
 redis.call('HSET', META, 'mark', ARGV[2])
 if s.fence then redis.call('HSET', META, 'fence', math.max(s.fence, thread)) end
 if not s.epoch then
@@ -170,15 +180,16 @@ return {'DONE', s.epoch, s.last, s.seq, s.rev}
 export const NOTE = `
 ${STATE}
 if s.epoch ~= ARGV[2] then return {'DONE'} end
+${ALSO_WHEN_FULL}
 redis.call('HSET', META, 'n:' .. ARGV[1], ARGV[4] .. ':' .. ARGV[5], 'over', math.max(s.over, tonumber(ARGV[3])))
 return {'DONE'}
 `;
 
-/** 1 channel. Large values are freed behind the scenes. */
+/** 1 channel. Large values are freed behind the scenes, and first: a full Redis takes the tombstone only then. */
 export const PURGE = `
 local GONE, META, CONTENT, ENTRIES, IDEM, IMPORT = unpack(KEYS)
-redis.call('SET', GONE, '1', 'EX', 3600)
 redis.call('UNLINK', META, CONTENT, ENTRIES, IDEM, IMPORT)
+redis.call('SET', GONE, '1', 'EX', 3600)
 redis.call('PUBLISH', ARGV[1], '{"gone":true}')
 return {'DONE'}
 `;
@@ -188,6 +199,7 @@ export const RETIME = `
 ${STATE}
 ${EXPIRE}
 if s.epoch then
+  ${ALSO_WHEN_FULL}
   local time = redis.call('TIME')
   expire(tonumber(ARGV[1]), time[1] * 1000 + math.floor(time[2] / 1000))
 end
