@@ -4,16 +4,16 @@ import { unavailable } from '../shared/errors.ts';
 import { newEpoch } from '../shared/ids.ts';
 import { log } from '../shared/log.ts';
 import { runScript } from '../storage/redisScripts.ts';
-import { importKey, type LegacyKeys, legacyKeys, padChannel, padKeys } from './keys.ts';
+import { draftKey, importKey, type LegacyKeys, legacyKeys, padChannel, padKeys } from './keys.ts';
 import { type LegacyState, readLegacy } from './legacyValues.ts';
 import type { Grant, Pad } from './pad.ts';
 import type { Plane, PlaneOptions } from './plane.ts';
-import { isLate, LATE, newRequestId } from './planeWrites.ts';
+import { DRAFT_BYTES, DRAFT_MS, isLate, LATE, newRequestId } from './planeWrites.ts';
 import { SCRIPTS } from './scripts.ts';
 
 /** What one script takes over at a time. */
 const CHUNK_ENTRIES = 500;
-const CHUNK_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 384 * 1024;
 /** Another takes over the same list: it is done soon, or was killed and what it laid aside is gone in 10 s. */
 const ATTEMPTS = 3;
 const BUSY_ATTEMPTS = 60;
@@ -100,9 +100,10 @@ const takeOver = async (redis: Redis | Cluster, pad: Pad, grant: Grant, legacy: 
         });
   const chunks = chunked(values);
   const token = chunks.length > 1 ? newEpoch() : '';
-  const call = (script: (typeof SCRIPTS)['import'], args: (string | number)[]) =>
-    runScript(redis, { script, keys: padKeys(pad), args });
-  const head = [newRequestId(), threadSeq, grant.settles ?? ''];
+  const call = (script: (typeof SCRIPTS)['import'], args: (string | number)[], ...more: string[]) =>
+    runScript(redis, { script, keys: [...padKeys(pad), ...more], args });
+  const requestId = newRequestId();
+  const head = [requestId, threadSeq, grant.settles ?? ''];
   if (token !== '') {
     let staged = 0;
     for (const chunk of chunks) {
@@ -118,17 +119,19 @@ const takeOver = async (redis: Redis | Cluster, pad: Pad, grant: Grant, legacy: 
       staged += chunk.length;
     }
   }
-  if (isLate(grant)) return LATE;
   const bytes = legacy.entries.reduce((sum, entry) => sum + Buffer.byteLength(entry.content), 0);
-  const [kind, mark] = (await call(SCRIPTS.import, [
-    ...head,
-    padChannel(pad.scratchpadId),
-    content,
-    values.length,
-    bytes,
-    token,
-    ...(token === '' ? values : []),
-  ])) as [string, string?];
+  const draft = Buffer.byteLength(content) > DRAFT_BYTES ? draftKey(pad, requestId) : null;
+  const own = [padChannel(pad.scratchpadId), draft === null ? content : '', values.length, bytes, token];
+  const takeIn = async (): Promise<[kind: string, mark?: string]> => {
+    if (draft !== null) await redis.set(draft, content, 'PX', DRAFT_MS);
+    const args = [...head, ...own, ...(token === '' ? values : [])];
+    return (await call(SCRIPTS.import, args, ...(draft === null ? [] : [draft]))) as [string, string?];
+  };
+  let [kind, mark]: [string, string?] = ['LOST'];
+  while (kind === 'LOST') {
+    if (isLate(grant)) return LATE;
+    [kind, mark] = await takeIn();
+  }
   switch (kind) {
     case 'GONE':
       return { kind } as const;
@@ -146,13 +149,12 @@ const chunked = (values: readonly string[]): string[][] => {
   let bytes = 0;
   for (const value of values) {
     const last = chunks.at(-1);
+    const size = Buffer.byteLength(value);
+    bytes += size;
     if (last === undefined || last.length >= CHUNK_ENTRIES || bytes > CHUNK_BYTES) {
       chunks.push([value]);
-      bytes = value.length;
-    } else {
-      last.push(value);
-      bytes += value.length;
-    }
+      bytes = size;
+    } else last.push(value);
   }
   return chunks;
 };

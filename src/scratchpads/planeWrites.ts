@@ -23,9 +23,9 @@ import { SCRIPTS } from './scripts.ts';
 const GRANT_MS = 10_000;
 const BUSY_MS = 2;
 /** A longer text is no argument of a script: in bytes of its JSON. */
-const DRAFT_BYTES = 64 * 1024;
+export const DRAFT_BYTES = 64 * 1024;
 /** Longer than any grant, so that none is lost before its script comes; what a killed process left is gone then. */
-const DRAFT_MS = 2 * GRANT_MS;
+export const DRAFT_MS = 2 * GRANT_MS;
 /** Bytes of a content's members, beside the common ones. */
 const HEAD_BYTES = 200;
 

@@ -18,6 +18,7 @@ import {
   setContent,
   settled,
   startPadWorld,
+  tappedPlane,
 } from '../support/pads.ts';
 import { startCluster } from '../support/redisFleet.ts';
 
@@ -34,10 +35,15 @@ const legacyPad = (options: Partial<Pad> = {}): Pad => newPad({ legacyPending: t
 const leaveNotebook = (commands: Commands, pad: Pad, content = 'from the notebook') =>
   commands.set(legacyKeys(pad).notebook, JSON.stringify({ content, last_updated: 1_700_000_000.25 }));
 
-const leaveState = async (commands: Commands, pad: Pad, entries: readonly string[] = ['e1', 'e2']) => {
+const leaveState = async (
+  commands: Commands,
+  pad: Pad,
+  entries: readonly string[] = ['e1', 'e2'],
+  content = 'canonical',
+) => {
   const keys = legacyKeys(pad);
   const updated_at = '2024-02-03T04:05:06+00:00';
-  await commands.set(keys.content, JSON.stringify({ content: 'canonical', updated_at }));
+  await commands.set(keys.content, JSON.stringify({ content, updated_at }));
   const values = entries.map((content) => JSON.stringify({ content, created_at: '2024-01-02T03:04:05Z' }));
   for (let start = 0; start < values.length; start += 1_000)
     await commands.rpush(keys.entries, ...values.slice(start, start + 1_000));
@@ -195,22 +201,26 @@ const cutOff = (
 };
 
 test.each([
-  ['append', ['canonical', ['e1', 'e2', 'new']]],
-  ['read', ['canonical', ['e1', 'e2']]],
-  ['clear', [null, []]],
+  ['append', [true, ['e1', 'e2', 'new']]],
+  ['read', [true, ['e1', 'e2']]],
+  ['clear', [false, []]],
 ] as const)(
   'killed at every step of its import, the repeat does no harm (%s)',
-  async (verb, [content, entries]) => {
+  async (verb, [isKept, entries]) => {
     const { redis } = world;
     if (!(redis.commands instanceof Redis)) throw new Error('Not a single server.');
-    for (const size of [2, 1_200])
+    for (const [size, body] of [
+      [2, 'short'],
+      [1_200, 'short'],
+      [2, 'é'.repeat(40_000)],
+    ] as const)
       for (const when of ['before', 'after'] as const)
         for (let step = 1, isOver = false; !isOver; step += 1) {
           const row = { pending: true };
           const pad = (): Pad => ({ ...base, legacyPending: row.pending });
           const base = legacyPad({ ttlSeconds: 1 });
           const many = Array.from({ length: size }, (_, index) => `e${index + 1}`);
-          await leaveState(redis.commands, base, many);
+          await leaveState(redis.commands, base, many, body);
           const killed = cutOff(redis.commands, step, when);
           const markLegacyChecked = async (): Promise<void> => {
             row.pending = false;
@@ -227,6 +237,7 @@ test.each([
             await settled(1, (grant) => plane.clear(pad(), grant, newAuthor(), 'ALL'));
           const state = await stateOf(plane, pad());
           const expected = entries.length === 0 ? [] : [...many, ...entries.slice(2)];
+          const content = isKept ? body : null;
           expect(state, `${when} step ${step}`).toEqual({ content, entries: expected });
           expect(row.pending).toBe(false);
         }
@@ -246,6 +257,61 @@ test('what was imported does not expire before its old key is gone', async () =>
   done(await settled(1, (grant) => plane.importLegacy(pad, grant)));
   expect(await redis.commands.pttl(keysOf(pad).content)).toBeGreaterThan(25_000);
   expect(await left(redis.commands, pad)).toBe(0);
+});
+
+const draftsOf = (pad: Pad): Promise<string[]> =>
+  world.redis.commands.keys(keysOf(pad).content.replace(/content$/, 'draft:*'));
+
+/** Something happens before each script. */
+const interrupted = (before: (call: number) => Promise<unknown>): Plane =>
+  tappedPlane(world.redis, async (send, call) => {
+    await before(call);
+    return send();
+  });
+
+test('a long content is laid aside for its script, again where that was lost, and stands whole', async () => {
+  const { plane, redis } = world;
+  const content = '"'.repeat(PAD_LIMITS.content);
+  for (const ttlSeconds of [0, 600]) {
+    const pad = legacyPad({ ttlSeconds });
+    await leaveNotebook(redis.commands, pad, content);
+    const { mark } = (await plane.importLegacy(pad, grantAt(1))) as { mark: string };
+    expect(await draftsOf(pad)).toEqual([]);
+    const aside: number[] = [];
+    const losing = interrupted(async (call) => {
+      const drafts = await draftsOf(pad);
+      if (call <= 2) aside.push(drafts.length);
+      if (call === 1) await redis.commands.unlink(...drafts);
+    });
+    expect(await losing.importLegacy(pad, grantAt(1, mark))).toEqual({ kind: 'DONE' });
+    expect(aside).toEqual([1, 1]);
+    const state = await look(plane, { ...pad, legacyPending: false });
+    expect(state.content?.text === content).toBe(true);
+    expect(state.content).toMatchObject({ version: 1, updatedAt: '2023-11-14T22:13:20.250Z' });
+    const { content: contentKey, meta } = keysOf(pad);
+    expect(await redis.commands.pexpiretime(contentKey)).toBe(await redis.commands.pexpiretime(meta));
+    expect(await draftsOf(pad)).toEqual([]);
+  }
+});
+
+test('a long content that is not taken over leaves nothing laid aside', async () => {
+  const { plane, redis } = world;
+  const content = 'x'.repeat(PAD_LIMITS.content);
+  const pad = legacyPad();
+  await leaveNotebook(redis.commands, pad, content);
+  const { mark } = (await plane.importLegacy(pad, grantAt(1))) as { mark: string };
+  const overtaken = interrupted(async (call) => {
+    if (call === 1) await setContent(plane, { ...pad, legacyPending: false }, 1, 'newer');
+  });
+  expect(await overtaken.importLegacy(pad, grantAt(1, mark))).toEqual({ kind: 'DONE' });
+  expect((await stateOf(plane, pad)).content).toBe('newer');
+  expect(await draftsOf(pad)).toEqual([]);
+
+  const deleted = legacyPad();
+  await leaveNotebook(redis.commands, deleted, content);
+  const late = interrupted(() => plane.purge(deleted));
+  expect(await late.importLegacy(deleted, grantAt(1))).toEqual({ kind: 'GONE' });
+  expect(await redis.commands.keys(`*${deleted.scratchpadId}*`)).toEqual([keysOf(deleted).gone]);
 });
 
 test('a purge takes the old keys too, and nothing is imported after it', async () => {

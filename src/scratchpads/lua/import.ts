@@ -37,15 +37,19 @@ return {'DONE'}
 
 /**
  * What an earlier version left becomes the state, if there never was any. After those of every import: 4 channel,
- * 5 content or '', 6 count of entries, 7 their bytes, 8 token if they were laid aside or '', 9… entries. Does not expire
- * until the old keys are gone.
+ * 5 content or '', 6 count of entries, 7 their bytes, 8 token if they were laid aside or '', 9… entries. A long content lies
+ * under a seventh key instead, and does not stay there; LOST where it does not lie there. Does not expire until the old
+ * keys are gone.
  */
 export const IMPORT = `
+local DRAFT = KEYS[7]
+local function import()
 ${BEFORE}
 ${TAG}
 local channel, content, count, bytes, token = unpack(ARGV, 4, 8)
 count = tonumber(count)
 if mark then return refuse(token) end
+if DRAFT and redis.call('EXISTS', DRAFT) == 0 then return {'LOST'} end
 if token ~= '' then
   if redis.call('LLEN', IMPORT) ~= count + 1 or redis.call('LPOP', IMPORT) ~= token then return {'BUSY'} end
   redis.call('RENAME', IMPORT, ENTRIES)
@@ -55,12 +59,21 @@ elseif count > 0 then
 end
 begin(string.sub(id, 1, 12), grant)
 s.seq, s.rev = count, count
-if content ~= '' then
+if DRAFT or content ~= '' then
   s.rev = count + 1
-  redis.call('SET', CONTENT, content)
+  if DRAFT then
+    redis.call('PERSIST', DRAFT)
+    redis.call('RENAME', DRAFT, CONTENT)
+  else
+    redis.call('SET', CONTENT, content)
+  end
   redis.call('HSET', META, 'version', 1, 'there', '1', 'crev', s.rev)
 end
 redis.call('HSET', META, 'epoch', s.epoch, 'rev', s.rev, 'seq', s.seq, 'bytes', bytes, 'last', grant, 'tag', s.tag, 'tags', s.tags, 'hold', 'open')
 redis.call('PUBLISH', channel, '{"epoch":"' .. s.epoch .. '","tag":"' .. s.tag .. '","position":' .. s.rev .. ',"seq":' .. s.seq .. '}')
 return {'DONE'}
+end
+local answer = import()
+if DRAFT then redis.call('UNLINK', DRAFT) end
+return answer
 `;
