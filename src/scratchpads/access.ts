@@ -3,6 +3,7 @@ import { type Database, statement } from '../storage/database.ts';
 import type { MemberState } from '../timeline/events.ts';
 import { type Look, readLooks } from '../timeline/look.ts';
 import type { Grant, Pad } from './pad.ts';
+import { TTL_VERSION } from './rows.ts';
 
 /** Who wants to write to which pad; the owner where `participantId` is null. */
 export interface WantedAccess {
@@ -55,6 +56,7 @@ interface GrantRow {
   owner_id: string;
   thread_id: string;
   ttl_seconds: number | null;
+  ttl_version: number;
   legacy_pending: boolean;
   last_seq: number;
   state: MemberState | null;
@@ -64,7 +66,7 @@ interface GrantRow {
 /** The LIMITs keep the planner from joining whole tables, or all members of a thread: each row is looked up by its key. */
 export const GRANT = statement<GrantRow>(
   'scratchpad_grant',
-  `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.legacy_pending, h.last_seq, m.state::text AS state, r.is_open
+  `SELECT u.ordinal::int AS ordinal, s.id, s.owner_id, s.thread_id, s.ttl_seconds, s.ttl_version, s.legacy_pending, h.last_seq, m.state::text AS state, r.is_open
    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
      WITH ORDINALITY AS u(owner_id, scratchpad_id, thread_id, participant_id, run_id, ordinal)
    LEFT JOIN LATERAL (
@@ -73,10 +75,10 @@ export const GRANT = statement<GrantRow>(
      FROM runs r WHERE r.owner_id = u.owner_id AND r.id = u.run_id LIMIT 1
    ) r ON true
    JOIN LATERAL (
-     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, p.legacy_checked_at IS NULL AS legacy_pending
+     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, ${TTL_VERSION('p')} AS ttl_version, p.legacy_checked_at IS NULL AS legacy_pending
      FROM scratchpads p WHERE p.owner_id = u.owner_id AND p.id = u.scratchpad_id
      UNION ALL
-     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, p.legacy_checked_at IS NULL
+     SELECT p.id, p.owner_id, p.thread_id, p.ttl_seconds, ${TTL_VERSION('p')}, p.legacy_checked_at IS NULL
      FROM scratchpads p WHERE p.owner_id = u.owner_id AND p.thread_id = u.thread_id AND u.scratchpad_id IS NULL
      LIMIT 1
    ) s ON true
@@ -151,6 +153,7 @@ export const createAccess = ({
       threadId: row.thread_id,
       scratchpadId: row.id,
       ttlSeconds: row.ttl_seconds ?? ttlSeconds,
+      ttlVersion: row.ttl_version,
       legacyPending: row.legacy_pending,
     },
     participantId,

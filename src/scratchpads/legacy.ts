@@ -20,7 +20,8 @@ const BUSY_ATTEMPTS = 60;
 const BUSY_MS = 50;
 
 interface Context extends PlaneOptions {
-  readonly retime: Plane['retime'];
+  /** Lets it expire, from now on. */
+  expire(pad: Pad): Promise<void>;
 }
 
 /**
@@ -30,7 +31,7 @@ interface Context extends PlaneOptions {
  * are kept and reported, and hold up nothing.
  */
 export const createImportLegacy =
-  ({ redis, markLegacyChecked, retime }: Context): Plane['importLegacy'] =>
+  ({ redis, markLegacyChecked, expire }: Context): Plane['importLegacy'] =>
   async (pad, grant) => {
     if (!pad.legacyPending) return { kind: 'DONE' };
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -47,7 +48,7 @@ export const createImportLegacy =
       for (const { key, reason } of legacy.unreadable)
         log.warn({ key, scratchpadId: pad.scratchpadId, reason }, UNREADABLE);
       await dropRead(redis, keys, legacy);
-      await retime(pad);
+      await expire(pad);
       return { kind: 'DONE' };
     }
     throw unavailable('The scratchpad is being taken over from an earlier version. Try again.', {

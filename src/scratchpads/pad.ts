@@ -4,6 +4,8 @@ import type { PadAddress } from './keys.ts';
 export interface Pad extends PadAddress {
   /** 0: its state is kept. Else it goes so long after the last write. */
   readonly ttlSeconds: number;
+  /** Which of two `ttlSeconds` is the later: when the row was last changed, Unix ms, another at each change. */
+  readonly ttlVersion: number;
   /** `legacyCheckedAt` is null: what an earlier version left is taken over before anything else. */
   readonly legacyPending: boolean;
 }

@@ -66,8 +66,11 @@ export interface Plane {
   raise(pad: PadAddress, threadSeq: number, isHeld?: () => boolean): Promise<void>;
   /** State and what earlier versions left are gone, and for an hour whatever still comes is refused. Repeatable. */
   purge(pad: PadAddress): Promise<void>;
-  /** After `ttlSeconds` was changed: what there is now expires accordingly, counted from now. */
-  retime(pad: PadAddress & Pick<Pad, 'ttlSeconds'>): Promise<void>;
+  /**
+   * After `ttlSeconds` was changed: what there is now expires accordingly, counted from now. A write that knows only of
+   * an older one does not set that again, as long as such a write may come.
+   */
+  retime(pad: PadAddress & Pick<Pad, 'ttlSeconds' | 'ttlVersion'>): Promise<void>;
   /** One pipeline for all; of one pad everything as of one moment. In the order of the reads. */
   read(reads: readonly PadRead[]): Promise<(PadState | Gone | Fenced)[]>;
   /**
@@ -187,8 +190,8 @@ export interface PlaneOptions {
 const PART_BYTES = 384 * 1024;
 
 export const createPlane = (options: PlaneOptions): Plane => {
-  const writes = createPlaneWrites(options.redis, options.partBytes ?? PART_BYTES);
-  const importLegacy = createImportLegacy({ ...options, retime: writes.retime });
+  const { expire, ...writes } = createPlaneWrites(options.redis, options.partBytes ?? PART_BYTES);
+  const importLegacy = createImportLegacy({ ...options, expire });
   /** What an earlier version left stands before whatever is written. */
   const imported = async <Outcome>(
     pad: Pad,

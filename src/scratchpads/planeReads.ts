@@ -6,7 +6,7 @@ import { pageArgument, pagesArgument, wantsArgument } from './lookArguments.ts';
 import { changesFrom, type Look, lookFrom, type PagePart, pagePart, parts } from './lookReplies.ts';
 import type { Fenced, Gone, Pad, PadEntry } from './pad.ts';
 import type { PadPage, PadRead, PadState, PadWants, PageWant, Plane } from './plane.ts';
-import { isLate, LATE } from './planeWrites.ts';
+import { isLate, LATE, ttlOf } from './planeWrites.ts';
 import { holds, padLog } from './positions.ts';
 import { readContent, readEntry } from './records.ts';
 import { SCRIPTS } from './scripts.ts';
@@ -76,7 +76,7 @@ export const createPlaneReads = ({ redis, importLegacy }: Context): Verbs => {
     const { end } = look.log;
     const o = { e: end.epoch, q: end.seq, z: look.base };
     for (;;) {
-      const args = [0, JSON.stringify({ ...wants, o }), '', 0];
+      const args = [0, JSON.stringify({ ...wants, o }), '', NEVER];
       const reply = parts(await runScript(redis, { script: SCRIPTS.read, keys: padKeys(pad), args }));
       if (reply[0] === 'STATE') return lookFrom(reply);
       if (reply[0] !== 'MORE') return null;
@@ -157,7 +157,9 @@ export const createPlaneReads = ({ redis, importLegacy }: Context): Verbs => {
   };
 };
 
-const timeToLive = ({ legacyPending, ttlSeconds }: Pad): number => (legacyPending ? 0 : ttlSeconds);
+const NEVER = ttlOf({ ttlSeconds: 0, ttlVersion: 0 });
+
+const timeToLive = (pad: Pad): string => (pad.legacyPending ? NEVER : ttlOf(pad));
 
 const lookCall = ({ pad, grant, wants }: PadRead): ScriptCall => ({
   script: SCRIPTS.read,

@@ -55,7 +55,10 @@ interface Unfinished {
 type Verbs = Pick<
   Plane,
   'append' | 'setContent' | 'clear' | 'replayAppend' | 'replayContent' | 'raise' | 'purge' | 'retime'
->;
+> & {
+  /** As any write does it. */
+  expire(pad: Pad): Promise<void>;
+};
 
 /** The verbs that change a pad, or tell again how one did. */
 export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Verbs => {
@@ -82,7 +85,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       key?.hash ?? '',
       grant.threadSeq,
       grant.settles ?? '',
-      pad.ttlSeconds,
+      ttlOf(pad),
       padChannel(pad.scratchpadId),
       ...own,
     ];
@@ -187,10 +190,17 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       await Promise.all(Object.values(legacyKeys(pad)).map((key) => redis.unlink(key)));
     },
     async retime(pad) {
-      await run(SCRIPTS.retime, pad, [pad.ttlSeconds]);
+      await run(SCRIPTS.retime, pad, [ttlOf(pad), 'NEW']);
+    },
+    async expire(pad) {
+      await run(SCRIPTS.retime, pad, [ttlOf(pad), '']);
     },
   };
 };
+
+/** As scripts take it. */
+export const ttlOf = ({ ttlSeconds, ttlVersion }: Pick<Pad, 'ttlSeconds' | 'ttlVersion'>): string =>
+  `${ttlSeconds} ${ttlVersion}`;
 
 const outcomeOf = (reply: Reply): Done | Unfinished | Refusal => {
   const [kind, fact] = reply as readonly string[];

@@ -1,6 +1,7 @@
 import { statement } from '../storage/database.ts';
 import type { Outbox } from './outbox.ts';
 import type { Plane } from './plane.ts';
+import { TTL_VERSION } from './rows.ts';
 
 interface RetimeRow {
   scratchpad_id: string;
@@ -11,6 +12,7 @@ interface RetimeRow {
   owner_id: string | null;
   thread_id: string | null;
   ttl_seconds: number | null;
+  ttl_version: number | null;
 }
 
 const CLAIM = statement<RetimeRow>(
@@ -21,7 +23,7 @@ const CLAIM = statement<RetimeRow>(
        SELECT d.scratchpad_id FROM scratchpad_retimes d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT $1 FOR UPDATE SKIP LOCKED))
      RETURNING r.scratchpad_id, r.version, r.told_at IS NOT NULL AS is_last
    )
-   SELECT c.*, s.owner_id, s.thread_id, s.ttl_seconds FROM claimed c LEFT JOIN scratchpads s ON s.id = c.scratchpad_id`,
+   SELECT c.*, s.owner_id, s.thread_id, s.ttl_seconds, ${TTL_VERSION('s')} AS ttl_version FROM claimed c LEFT JOIN scratchpads s ON s.id = c.scratchpad_id`,
 );
 const TOLD = statement(
   'scratchpad_retimes_told',
@@ -48,15 +50,15 @@ const keysOf = (rows: readonly RetimeRow[]): [string[], string[]] => [
 
 /**
  * Tells Redis when pads whose `ttlSeconds` was set expire: at once, and once more when no write that was authorised
- * before the change can land any more, as each sets the time it knew.
+ * before the change can land any more: where Redis lost what it was told, such a write set the time it knew.
  */
 export const retimeOutbox = (plane: Pick<Plane, 'retime'>): Outbox<RetimeRow> => ({
   name: 'retime',
   claim: CLAIM,
-  perform: async ({ owner_id, thread_id, scratchpad_id, ttl_seconds }) => {
-    if (owner_id === null || thread_id === null || ttl_seconds === null) return;
+  perform: async ({ owner_id, thread_id, scratchpad_id, ttl_seconds, ttl_version }) => {
+    if (owner_id === null || thread_id === null || ttl_seconds === null || ttl_version === null) return;
     const pad = { ownerId: owner_id, threadId: thread_id, scratchpadId: scratchpad_id };
-    await plane.retime({ ...pad, ttlSeconds: ttl_seconds });
+    await plane.retime({ ...pad, ttlSeconds: ttl_seconds, ttlVersion: ttl_version });
   },
   async done(database, rows) {
     const [last, first] = [rows.filter((row) => row.is_last), rows.filter((row) => !row.is_last)];

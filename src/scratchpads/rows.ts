@@ -17,13 +17,17 @@ export interface ScratchpadRow {
   thread_id: string;
   meta_data: unknown;
   ttl_seconds: number | null;
+  ttl_version: number;
   legacy_pending: boolean;
   created: string;
   updated: string;
 }
 
+/** `Pad.ttlVersion` of a row of scratchpads: a trigger lets `updated_at` grow by a millisecond at least. */
+export const TTL_VERSION = (row: string): string => `(extract(epoch FROM ${row}.updated_at) * 1000)::float8`;
+
 /** What a `ScratchpadRow` is made of, of a relation `s` with the columns of scratchpads. */
-export const PAD_COLUMNS = `s.id, s.owner_id, s.thread_id, s.meta_data, s.ttl_seconds, s.legacy_checked_at IS NULL AS legacy_pending,
+export const PAD_COLUMNS = `s.id, s.owner_id, s.thread_id, s.meta_data, s.ttl_seconds, ${TTL_VERSION('s')} AS ttl_version, s.legacy_checked_at IS NULL AS legacy_pending,
   to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created,
   to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated`;
 
@@ -103,6 +107,7 @@ export const createPadRows = ({
     scratchpadId: row.id,
     metaData: row.meta_data,
     ttlSeconds: row.ttl_seconds ?? ttlSeconds,
+    ttlVersion: row.ttl_version,
     legacyPending: row.legacy_pending,
     createdAt: row.created,
     updatedAt: row.updated,

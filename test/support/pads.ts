@@ -57,6 +57,7 @@ export const newPad = (options: Partial<Pad> = {}): Pad => ({
   threadId: newId('Thread'),
   scratchpadId: newId('Scratchpad'),
   ttlSeconds: 0,
+  ttlVersion: 0,
   legacyPending: false,
   ...options,
 });

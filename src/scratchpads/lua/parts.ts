@@ -3,12 +3,12 @@ import { STATE } from './state.ts';
 /**
  * What every write does around its own part. Arguments: 1 request id (12 random characters of the operation, which also
  * name an epoch if one is made, and 12 of this attempt at it, which also name a mark), 2 idempotency key or '', 3 input
- * hash, 4 thread seq of the grant, 5 the mark it settles or '', 6 ttl seconds, 7 channel, 8… the write's own.
+ * hash, 4 thread seq of the grant, 5 the mark it settles or '', 6 ttl (see EXPIRE), 7 channel, 8… the write's own.
  */
 const BEFORE = `
 ${STATE}
 local id, key, hash, grant, settles, ttl, channel = unpack(ARGV, 1, 7)
-grant, ttl = tonumber(grant), tonumber(ttl)
+grant = tonumber(grant)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -111,9 +111,24 @@ end
 /**
  * All keys of a pad expire together. After a legacy import (hold) nothing expires for half a minute: by then the old
  * key is gone and whoever still holds a grant from before it is refused, so that what expired is not imported again.
+ * A time to live comes as seconds and version. A new one is kept (`<version> <seconds> <until when, Unix ms>`) as long as
+ * a write may come that was authorised before it, and holds for those.
  */
 export const EXPIRE = `
-local function expire(ttl, now)
+local function timeToLive(argument)
+  local seconds, version = string.match(argument, '^(%d+) (%d+)$')
+  return tonumber(seconds), tonumber(version)
+end
+local function expire(argument, now)
+  local ttl, version = timeToLive(argument)
+  if s.retimed then
+    local later, seconds, upTo = string.match(s.retimed, '^(%d+) (%d+) (%d+)$')
+    if tonumber(upTo) < now then
+      redis.call('HDEL', META, 'retimed')
+    elseif version < tonumber(later) then
+      ttl = tonumber(seconds)
+    end
+  end
   local day = now + 86400000
   if ttl > 0 then
     local at = now + ttl * 1000

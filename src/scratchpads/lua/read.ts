@@ -100,7 +100,7 @@ end
 /**
  * 1 thread seq of the grant, 2 what is wanted (JSON): c content, w lists of windows, p pages {w which of them or nil, a
  * after, b before, l limit, r backward, k bytes}, s seqs (ascending), v which windows show those or nil, o {e epoch, q seq, z base} of the first look if
- * this goes on from it, 3 the mark of a FENCED that the grant settles or '', 4 ttl seconds, 0 while a legacy import may be
+ * this goes on from it, 3 the mark of a FENCED that the grant settles or '', 4 ttl (see EXPIRE), of 0 seconds while a legacy import may be
  * under way.
  * Answers STATE epoch rev seq base tags expiry content pages entries next over (up to which thread seq windows are places in the
  * list alone, since the record's head was found below it); FENCED where something stands above what the
@@ -118,9 +118,9 @@ if not first and s.last > math.max(tonumber(ARGV[1]), settled) then return {'FEN
 if not s.epoch then return {'STATE', ''} end
 if not first and s.last > tonumber(ARGV[1]) then s.over = math.max(s.over, s.last) end
 -- An import was cut off after its last old key was gone.
-if s.hold == 'open' and tonumber(ARGV[4]) > 0 then
+if s.hold == 'open' and timeToLive(ARGV[4]) > 0 then
   local time = redis.call('TIME')
-  expire(tonumber(ARGV[4]), time[1] * 1000 + math.floor(time[2] / 1000))
+  expire(ARGV[4], time[1] * 1000 + math.floor(time[2] / 1000))
 end
 ${LIST}
 ${FETCH}

@@ -194,14 +194,22 @@ redis.call('PUBLISH', ARGV[1], '{"gone":true}')
 return {'DONE'}
 `;
 
-/** 1 ttl seconds. */
+/** 1 ttl (see EXPIRE), 2 'NEW' if it was changed. */
 export const RETIME = `
 ${STATE}
 ${EXPIRE}
-if s.epoch then
-  ${ALSO_WHEN_FULL}
-  local time = redis.call('TIME')
-  expire(tonumber(ARGV[1]), time[1] * 1000 + math.floor(time[2] / 1000))
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+${ALSO_WHEN_FULL}
+if ARGV[2] == 'NEW' then
+  local ttl, version = timeToLive(ARGV[1])
+  local later, _, upTo = string.match(s.retimed or '', '^(%d+) (%d+) (%d+)$')
+  if not later or tonumber(upTo) < now or version >= tonumber(later) then
+    s.retimed = version .. ' ' .. ttl .. ' ' .. now + 15000
+    redis.call('HSET', META, 'retimed', s.retimed)
+    if not s.epoch then redis.call('PEXPIRE', META, 60000) end
+  end
 end
+if s.epoch then expire(ARGV[1], now) end
 return {'DONE'}
 `;

@@ -233,7 +233,13 @@ describe('a new ttlSeconds', () => {
     await update(scene.owner, { scratchpadId: padId(scene), ttlSeconds: 0 });
     await until(() => isTold(scene));
     const author = { authorId: null, runId: null, sourceIds: [] };
-    await api.padUpkeep.plane.append(before.pad, before.grant, author, { contents: ['late'], key: null });
+    const late = () =>
+      api.padUpkeep.plane.append(before.pad, before.grant, author, { contents: ['late'], key: null });
+    await late();
+    expect(await redis.pttl(metaOf(scene))).toBe(-1);
+    // And where Redis forgot: the outbox tells it once more.
+    await redis.hdel(metaOf(scene), 'retimed');
+    await late();
     expect(await redis.pttl(metaOf(scene))).toBeGreaterThan(0);
     // As if a quarter of a minute had passed.
     await sql('UPDATE scratchpad_retimes SET due_at = now() WHERE scratchpad_id = $1', [padId(scene)]);
