@@ -352,6 +352,10 @@ test('in a Cluster the old keys lie in other slots', async () => {
     });
   for (const pad of pads) {
     expect(await left(redis.commands, pad)).toBe(0);
+    // What is laid aside lies in the slot of the rest.
+    const text = `${pad.scratchpadId}${'x'.repeat(100_000)}`;
+    await setContent(plane, { ...pad, legacyPending: false }, 1, text);
+    expect((await look(plane, { ...pad, legacyPending: false })).content?.text === text).toBe(true);
     await plane.purge(pad);
   }
   await redis.close();
