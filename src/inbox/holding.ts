@@ -43,14 +43,15 @@ const RELEASE = statement<{ owner_id: string }>(
    UPDATE inboxes i SET holder = NULL, held_until = clock_timestamp()
    WHERE i.owner_id = $1 AND i.participant_id = $2 AND i.holder = $3 AND i.run_id = $5 RETURNING i.owner_id`,
 );
-const RENEWABLE = `o.leased_until > clock_timestamp() AND o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'`;
+const STANDING = `o.taken_at > clock_timestamp() - ${RENEWED_SECONDS} * interval '1 second'`;
 const RENEW = statement<{ delivery_id: string }>(
   'inbox_renew',
   `WITH standing AS (
-     SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${RENEWABLE}
+     SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${STANDING}
    ), renewed AS (
      UPDATE inbox_threads t SET leased_until = greatest(t.leased_until, clock_timestamp() + $2 * interval '1 second') FROM (
-       SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${RENEWABLE}
+       SELECT o.delivery_id FROM inbox_threads o WHERE o.delivery_id = ANY ($1::text[]) AND ${STANDING}
+         AND o.leased_until > clock_timestamp()
        FOR NO KEY UPDATE SKIP LOCKED) r
      WHERE t.delivery_id = r.delivery_id)
    SELECT u.id AS delivery_id FROM unnest($1::text[]) AS u(id) LEFT JOIN standing s ON s.delivery_id = u.id
@@ -114,7 +115,8 @@ export const releaseInbox = async (
 
 /**
  * Renews what open streams have in hand: what they know of, since a delivery whose answer was lost on its way to them is to run
- * out. Answers those that are not renewed any more: a lease that was given back, or ran out, or goes on for an hour.
+ * out. Answers those that are over: acknowledged, handed out again, or an hour old. One that was given back or ran out is
+ * left as it is, and renewed from then on where it is taken up again.
  */
 export const renewLeases = async (
   database: Database,

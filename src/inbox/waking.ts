@@ -59,21 +59,32 @@ export const createWaking = ({
   };
 
   const renew = async (): Promise<void> => {
-    if (performance.now() - renewedAt < renewEveryMs) return;
-    renewedAt = performance.now();
+    const begunAt = performance.now();
+    if (begunAt - renewedAt < renewEveryMs) return;
     const hands = [...waiters].map(({ inHand }) => inHand);
     const deliveryIds = hands.flatMap((inHand) => [...inHand]);
-    if (deliveryIds.length === 0) return;
-    const over = new Set(await renewLeases(database, leaseSeconds, deliveryIds));
+    const over = new Set(
+      deliveryIds.length === 0 ? [] : await renewLeases(database, leaseSeconds, deliveryIds),
+    );
+    // Where it fails the next look tries it again: a lease has no third to lose.
+    renewedAt = begunAt;
     for (const inHand of hands) for (const id of inHand) if (over.has(id)) inHand.delete(id);
+  };
+
+  /** Where leases cannot be renewed inboxes are looked at all the same. */
+  const look = async (): Promise<void> => {
+    try {
+      await renew();
+    } finally {
+      await poll();
+    }
   };
 
   const tick = async (): Promise<void> => {
     if (isPolling) return;
     isPolling = true;
     try {
-      await renew();
-      await poll();
+      await look();
       isFailing = false;
     } catch (error) {
       if (!isFailing) log.warn({ err: error }, 'Inboxes cannot be looked at; they wait.');

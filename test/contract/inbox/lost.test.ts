@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/storage/database.ts';
 import { openPostgres } from '../../../src/storage/postgres.ts';
 import { createApi } from '../../support/api.ts';
@@ -99,6 +99,64 @@ describe('a message whose delivery was lost on its way from the database', () =>
     await until(() => stream.contents('MESSAGE').length === 2);
     expect(stream.contents('MESSAGE')).toEqual(['held', 'lost']);
   }, 30_000);
+});
+
+describe('what a stream has in hand', () => {
+  const isRenewal = (statement: string): boolean => statement === 'inbox_renew';
+  const renewals = (): number => proxy.ran.filter(isRenewal).length;
+  afterEach(() => {
+    proxy.before = null;
+  });
+
+  test('is renewed again once a lease that was given back is taken up again', async () => {
+    const world = await createInboxWorld(api.services);
+    const [threadId = '', , other = ''] = world.threadIds;
+    await using stream = await followInbox(api, world);
+    await post(world, threadId, 'kept');
+    await until(() => stream.contents('MESSAGE').length === 1);
+    await post(world, other, 'beside');
+    await until(() => stream.contents('MESSAGE').length === 2);
+    const extend = (seconds: number) => {
+      const deliveryId = stream.given.find(({ channel }) => channel === 'MESSAGE')?.deliveryId ?? '';
+      return api.services.inbox.extendLease(world.owner, { as: world.ids.bot ?? '', deliveryId, seconds });
+    };
+    // Nobody takes it meanwhile.
+    proxy.before = (statement) =>
+      statement === 'take_inbox' ? Promise.reject(new Error('Cut.')) : undefined;
+    await extend(0);
+    const before = renewals();
+    await until(() => renewals() >= before + 2);
+    await extend(LEASE_SECONDS / 2);
+    proxy.before = null;
+    await until(async () => (await inFlight(world, threadId)).left > LEASE_SECONDS / 2);
+    expect(stream.contents('MESSAGE')).toEqual(['kept', 'beside']);
+  }, 30_000);
+
+  test('is renewed as soon as it can be, where it could not be three times: no lease runs out for that', async () => {
+    const leaseSeconds = 9;
+    const other = createApi(database, { leaseSeconds });
+    try {
+      const world = await createInboxWorld(other.services);
+      const [threadId = ''] = world.threadIds;
+      await using stream = await followInbox(other, world);
+      await post(world, threadId, 'kept');
+      await until(() => stream.contents('MESSAGE').length === 1);
+      const before = renewals();
+      await until(() => renewals() > before);
+      let refused = 0;
+      proxy.before = (statement) => {
+        if (!isRenewal(statement) || refused === 3) return undefined;
+        refused += 1;
+        return Promise.reject(new Error('Cut.'));
+      };
+      await until(() => refused === 3);
+      await until(async () => (await inFlight(world, threadId)).left > leaseSeconds / 2);
+      expect(await inFlight(world, threadId)).toMatchObject({ attempt: 1 });
+      expect(stream.contents('MESSAGE')).toEqual(['kept']);
+    } finally {
+      await other.close();
+    }
+  }, 60_000);
 });
 
 describe('a pull that waits', () => {
