@@ -34,7 +34,7 @@ const DelegateRunInput = builder.inputType('DelegateRunInput', {
     }),
     maxToolCalls: t.int({
       description:
-        'How many tool calls it may make; 200 if absent. Of a child at most what its parent has left, and that if absent.',
+        'How many tool calls it may make, with all runs below it; 200 if absent. Of a child at most what its parent has left, and that if absent.',
     }),
     expiresInSeconds: t.int({
       description: `${EXPIRES}. Absent: none, of a child its parent’s, which it may not exceed.`,

@@ -127,8 +127,14 @@ RunNode.implement({
         'The delegator’s own, never interpreted; `scratchpad_id`, `batfish_owner_user_id` and `scratch_pad_thread` in it are written by the server.',
       resolve: ({ run }) => run.metaData,
     }),
-    toolCalls: t.int({ description: 'Tool calls made so far.', resolve: ({ run }) => run.toolCalls }),
-    maxToolCalls: t.int({ description: 'How many it may make.', resolve: ({ run }) => run.maxToolCalls }),
+    toolCalls: t.int({
+      description: 'Tool calls made so far, by it and by all runs below it.',
+      resolve: ({ run }) => run.toolCalls,
+    }),
+    maxToolCalls: t.int({
+      description: 'How many it may make, with all runs below it.',
+      resolve: ({ run }) => run.maxToolCalls,
+    }),
     createdAt: t.field({
       type: 'DateTime',
       description: 'When it was delegated.',

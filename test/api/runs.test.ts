@@ -565,6 +565,35 @@ describe('a run of a run', () => {
     await mutate(parent, 'executeTool', { name: 'read_scratchpad', arguments: {} }, 'output');
     expect(await child({})).toBe('FORBIDDEN');
   });
+
+  test('makes none that its parent has not, with all who work for it at once', async () => {
+    const { tenant, padId, id, token } = await createScene();
+    await using other = await startProcess(server.stores);
+    const made = must(
+      await delegate(token('boss'), { participantId: id('out'), scratchpadId: padId, maxToolCalls: 7 }),
+    );
+    const children = await Promise.all(
+      [1, 2].map(async () => must(await delegate(made.token, { participantId: id('far') }))),
+    );
+    const below = must(await delegate(children[0]?.token ?? '', { participantId: id('far') }));
+    const call = async (worker: string, at: Server): Promise<boolean | undefined> => {
+      const input = { name: 'read_scratchpad', arguments: {} };
+      const { data } = await mutate(worker, 'executeTool', input, 'isError', at);
+      return (data?.executeTool as { isError: boolean } | undefined)?.isError;
+    };
+    const workers = [made, below, ...children].map((one) => one.token);
+    const answers = await Promise.all(
+      [server, other, server, other].flatMap((at) => workers.map((worker) => call(worker, at))),
+    );
+    expect(answers.filter((isError) => isError === false)).toHaveLength(7);
+    expect(answers.filter((isError) => isError === true)).toHaveLength(9);
+    const counted = await server.graphql<{ run: { status: string; toolCalls: number } }>(
+      tenant.apiKey,
+      'query($id: ID!) { run(id: $id) { status toolCalls } }',
+      { id: made.run.id },
+    );
+    expect(counted.data?.run.toolCalls).toBe(7);
+  });
 });
 
 describe('an ending', () => {

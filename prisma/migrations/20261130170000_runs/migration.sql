@@ -211,13 +211,20 @@ BEGIN
     WHERE r.owner_id = p_owner AND r.thread_id = p_thread AND r.seq = v_head.last_seq + 1;
 END $$;
 
--- Counts a tool call of an open run; the first starts a run that is queued. It takes the run's row, so the head of a
--- thread that the same transaction needs comes before. Errors: NOT_FOUND, INVALID_TRANSITION (it has ended), LOOP_LIMIT.
+-- Counts a tool call of an open run, and in every run above it: whoever works for a run makes no call that it may not make itself.
+-- The first starts a run that is queued. It takes runs' rows, so the head of a thread that the same transaction needs comes
+-- before. Errors: NOT_FOUND, INVALID_TRANSITION (it has ended), LOOP_LIMIT.
 CREATE FUNCTION tp_count_tool_call(p_owner text, p_run text) RETURNS SETOF run_rows
 LANGUAGE plpgsql AS $$
 DECLARE
   v_run runs;
+  v_root text;
+  v_above runs;
 BEGIN
+  SELECT r.root_run_id INTO v_root FROM runs r WHERE r.owner_id = p_owner AND r.id = p_run AND r.id <> r.root_run_id;
+  IF v_root IS NOT NULL THEN
+    PERFORM 1 FROM runs r WHERE r.id = v_root FOR NO KEY UPDATE;
+  END IF;
   UPDATE runs r SET
     tool_calls = r.tool_calls + 1,
     status = CASE WHEN r.status = 'QUEUED' THEN 'IN_PROGRESS' ELSE r.status END,
@@ -233,6 +240,21 @@ BEGIN
       PERFORM tp_fail('LOOP_LIMIT', 'The run has made as many tool calls as it may.', jsonb_build_object('limit', v_run.max_tool_calls));
     END IF;
     PERFORM tp_refuse_run(v_run, 'It makes no more tool calls.');
+  END IF;
+  IF v_root IS NOT NULL THEN
+    -- Those above an open run are open: they take it along when they end, which waits for the first of the tree.
+    FOR v_above IN
+      WITH RECURSIVE above AS (
+        SELECT r.parent_run_id AS id FROM runs r WHERE r.id = p_run
+        UNION
+        SELECT r.parent_run_id FROM above a JOIN runs r ON r.id = a.id WHERE r.parent_run_id IS NOT NULL)
+      UPDATE runs r SET tool_calls = r.tool_calls + 1 WHERE r.id IN (SELECT a.id FROM above a) RETURNING r.*
+    LOOP
+      IF v_above.tool_calls > v_above.max_tool_calls THEN
+        PERFORM tp_fail('LOOP_LIMIT', 'The run for which this one works has made as many tool calls as it may, with all that work for it.',
+                        jsonb_build_object('limit', v_above.max_tool_calls));
+      END IF;
+    END LOOP;
   END IF;
   RETURN QUERY SELECT r.* FROM run_rows r WHERE r.id = p_run;
 END $$;

@@ -161,6 +161,10 @@ export const padOf = (model: Model, name: string): ModelPad => required(model.pa
 export const runOf = (model: Model, name: string): ModelRun => required(model.runs[name], name);
 export const tokenOf = (model: Model, name: string): ModelToken => required(model.tokens[name], name);
 
+/** The run that delegated it, and so on. */
+export const runsAbove = (model: Model, { parent }: ModelRun): ModelRun[] =>
+  parent === null ? [] : [runOf(model, parent), ...runsAbove(model, runOf(model, parent))];
+
 const OPEN: readonly Status[] = ['QUEUED', 'IN_PROGRESS', 'INPUT_REQUIRED'];
 export const isOpen = ({ status }: ModelRun): boolean => OPEN.includes(status);
 

@@ -11,6 +11,7 @@ import {
   PEOPLE,
   padOf,
   runOf,
+  runsAbove,
   say,
   seesRun,
   threadOf,
@@ -47,13 +48,15 @@ export const toolSteps = ({ run: name, by, tool, text }: ToolAct): Step[] => {
     if (by.token === null && by.who !== null && by.who !== run.worker) against.push('FORBIDDEN');
     if (!isOpen(run)) against.push('INVALID_TRANSITION', 'NOT_FOUND');
     if (against.length > 0) return refused(model, against);
-    if (run.toolCalls >= run.maxToolCalls)
+    const above = runsAbove(model, run);
+    if ([run, ...above].some(({ toolCalls, maxToolCalls }) => toolCalls >= maxToolCalls))
       return { model, answer: { codes: ['OK'], isError: true, shows: [] } };
     run.attempted.push(text);
     changeRun(run, {
       toolCalls: run.toolCalls + 1,
       status: run.status === 'QUEUED' ? 'IN_PROGRESS' : run.status,
     });
+    for (const one of above) changeRun(one, { toolCalls: one.toolCalls + 1 });
     return { model, answer: null };
   };
 
