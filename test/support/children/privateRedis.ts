@@ -6,10 +6,11 @@ const [folder = '', value = ''] = process.argv.slice(2);
 const own = await startPrivateRedis(folder);
 const redis = await openRedis(own.url);
 await redis.commands.rpush('written', value);
-console.log(own.adopted ? 'adopted' : 'started');
 process.on('SIGTERM', () => {
   void redis
     .close()
     .then(() => own.stop())
     .then(() => process.exit(0));
 });
+// After the handler: whoever reads this sends the signal at once.
+console.log(own.adopted ? 'adopted' : 'started');
