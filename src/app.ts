@@ -1,6 +1,6 @@
 import { createAuthentication } from './auth/authenticate.ts';
 import type { Config } from './config.ts';
-import { type Example, makeExample } from './firstStart.ts';
+import { type Example, isWithoutUsers, makeExample } from './firstStart.ts';
 import type { KnownCaller } from './graphql/caller.ts';
 import type { GraphQLContext } from './graphql/context.ts';
 import { createDoors, type DoorLimits, drainTimesWithin } from './graphql/doors.ts';
@@ -21,6 +21,7 @@ import { createExpiring } from './runs/expiring.ts';
 import { createPadUpkeep } from './scratchpads/upkeep.ts';
 import { createServices, type Services } from './services.ts';
 import { log } from './shared/log.ts';
+import { CannotListen } from './startFailure.ts';
 import { openStores } from './storage/stores.ts';
 import { createEmptying } from './threads/emptying.ts';
 import { createMcpDoor } from './tools/mcp/door.ts';
@@ -32,6 +33,8 @@ export interface Listening {
   readonly graphiql: string | null;
   /** Whether the database is the embedded one. */
   readonly isEmbedded: boolean;
+  /** Whether nobody has a key yet: of a database of one's own, where no example is made. */
+  readonly isUnused: boolean;
   readonly example: Example | null;
 }
 
@@ -122,11 +125,20 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
   return {
     services,
     listen: async () => {
-      const port = await doors.listen(config.port, config.host);
+      const port = await doors.listen(config.port, config.host).catch((error: unknown) => {
+        throw new CannotListen(config.host, error);
+      });
       const host = config.host.includes(':') ? `[${config.host}]` : config.host;
       const url = `http://${host}:${port}/graphql`;
       const example = stores.embedded ? await makeExample(services) : null;
-      return { url, graphiql: graphiql === null ? null : url, isEmbedded: stores.embedded, example };
+      const isUnused = !stores.embedded && (await isWithoutUsers(services));
+      return {
+        url,
+        graphiql: graphiql === null ? null : url,
+        isEmbedded: stores.embedded,
+        isUnused,
+        example,
+      };
     },
     close: async () => {
       await doors.drain(async (overMs) => {

@@ -7,12 +7,15 @@ export interface Example {
   readonly threadId: string;
 }
 
+export const isWithoutUsers = async ({ database }: Services): Promise<boolean> =>
+  (await database.prisma.user.findFirst({ select: { id: true } })) === null;
+
 /**
  * On the first start with the embedded database: a user, a person, an agent and their thread, so that there is
  * something to look at. Null when there is any user already.
  */
 export const makeExample = async (services: Services): Promise<Example | null> => {
-  if ((await services.database.prisma.user.count()) > 0) return null;
+  if (!(await isWithoutUsers(services))) return null;
   const { user, apiKey, credential } = await services.users.create({ kind: 'ADMIN' }, { name: 'Example' });
   const owner: Actor = { kind: 'API_KEY', userId: user.id, credentialId: credential.id, actAs: null };
   const ada = await services.participants.create(owner, { kind: 'HUMAN', handle: 'ada', displayName: 'Ada' });
@@ -27,6 +30,11 @@ export const makeExample = async (services: Services): Promise<Example | null> =
   // Whatever is wrong with Redis: the key above is shown once, and now.
   await services.scratchpadWriting
     .setContent(owner, { scratchpadId: pad.scratchpadId, as: ada.id, text: 'Plan: find newer figures.' })
-    .catch((error: unknown) => log.warn({ err: error }, 'The example’s scratchpad stays empty.'));
+    .catch((error: unknown) =>
+      log.warn(
+        { reason: error instanceof Error ? error.message : String(error) },
+        'The example’s scratchpad stays empty.',
+      ),
+    );
   return { apiKey, threadId };
 };

@@ -15,7 +15,7 @@ export interface GraphiqlPage {
   readonly missing: string | null;
   /** Answers with the page itself. */
   servePage(exchange: Pick<Exchange, 'request' | 'response'>): Promise<void>;
-  /** Whether the path is the page's or one of its files'. */
+  /** Whether the path is the page's, one of its files', or `/`, which leads to the page. */
   matches(path: string): boolean;
   serve(exchange: Exchange): Promise<void>;
 }
@@ -49,8 +49,11 @@ export const createGraphiqlPage = (directory: string = BUILT): GraphiqlPage => {
   return {
     missing,
     servePage: (exchange) => send(exchange, 'index.html'),
-    matches: (path) => path === '/graphiql' || path.startsWith(PREFIX),
-    serve: (exchange) => send(exchange, exchange.path.slice(PREFIX.length) || 'index.html'),
+    matches: (path) => path === '/' || path === '/graphiql' || path.startsWith(PREFIX),
+    async serve(exchange) {
+      if (exchange.path === '/') return toPage(exchange);
+      return send(exchange, exchange.path.slice(PREFIX.length) || 'index.html');
+    },
   };
 };
 
@@ -64,6 +67,12 @@ const namesIn = (directory: string): ReadonlySet<string> => {
   } catch {
     return new Set();
   }
+};
+
+/** For whoever types the address alone; the fragment with a key in it goes along in the browser. */
+const toPage = ({ request, response }: Pick<Exchange, 'request' | 'response'>): void => {
+  if (request.method !== 'GET' && request.method !== 'HEAD') answer(response, 405, 'Method Not Allowed');
+  else response.writeHead(302, { location: '/graphql', 'cache-control': 'no-store' }).end();
 };
 
 const answer = (response: ServerResponse, status: number, text: string): void => {

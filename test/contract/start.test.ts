@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
@@ -117,13 +117,75 @@ test('a first start that finds its port taken does not use up the key that is sh
 
 test('what cannot be started says why in one line', async () => {
   await using folder = await temporaryFolder();
+  const missing = new URL(inject('postgresUrl'));
+  missing.pathname = '/nowhere';
   const failures: [Readonly<Record<string, string>>, RegExp][] = [
     [{ PORT: 'http' }, /^PORT is wrong: a whole number is meant\.$/],
-    [{ DATABASE_URL: 'postgresql://127.0.0.1:1/none' }, /^A store cannot be reached: .*ECONNREFUSED/],
+    [
+      { DATABASE_URL: 'postgresql://u:secret@127.0.0.1:1/none' },
+      /^The database of DATABASE_URL cannot be reached: .*ECONNREFUSED 127\.0\.0\.1:1$/,
+    ],
+    [
+      { DATABASE_URL: missing.href },
+      /^The database of DATABASE_URL cannot be used: .*"nowhere" does not exist$/,
+    ],
+    [{ HOST: 'nowhere.invalid' }, /^HOST is wrong: nowhere\.invalid is no address of this machine \(.*\)\.$/],
+    [{ HOST: '203.0.113.7' }, /^HOST is wrong: 203\.0\.113\.7 is no address of this machine \(.*\)\.$/],
   ];
   for (const [variables, reason] of failures) {
-    const server = startServer({ DATA_DIR: folder.path, ...variables });
+    const server = startServer({ DATA_DIR: folder.path, LOG_LEVEL: 'error', ...variables });
     expect(await server.ended).toBe(1);
     expect(server.complaints()).toEqual([expect.stringMatching(reason)]);
   }
+});
+
+test('a database of one’s own that nobody uses yet comes with a word on how to get the first user', async () => {
+  await using folder = await temporaryFolder();
+  await using store = await createTestDatabase();
+  const token = 'sixteen-characters';
+  const start = (variables: Readonly<Record<string, string>>) =>
+    startServer({ DATA_DIR: folder.path, DATABASE_URL: store.url, ...variables });
+
+  const first = start({});
+  await first.line();
+  expect(await first.line()).toMatch(/^Nobody uses it yet: start it with ADMIN_TOKEN .* createUser/);
+  first.kill('SIGTERM');
+  expect(await first.ended).toBe(0);
+
+  const second = start({ ADMIN_TOKEN: token });
+  const [, url = ''] = /^Threadpad listens on (http:\S+)$/.exec(await second.line()) ?? [];
+  expect(await second.line()).toMatch(/^Nobody uses it yet: as the bearer of ADMIN_TOKEN .* createUser/);
+  const made = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ query: 'mutation { createUser(input: { name: "First" }) { apiKey } }' }),
+  });
+  expect(await made.json()).toEqual({
+    data: { createUser: { apiKey: expect.stringMatching(/^tp_key_/) } },
+  });
+  second.kill('SIGTERM');
+  expect(await second.ended).toBe(0);
+
+  const third = start({});
+  await third.line();
+  third.kill('SIGTERM');
+  expect(await third.ended).toBe(0);
+  expect(await third.line()).toBe('undefined');
+});
+
+test('a link is printed only to what is there, and to this machine’s own address', async () => {
+  await using folder = await temporaryFolder();
+  const production = startServer({ DATA_DIR: folder.path, NODE_ENV: 'production' });
+  await production.line();
+  expect(await production.line()).toMatch(/API key, shown once: \S+$/);
+  production.kill('SIGTERM');
+  expect(await production.ended).toBe(0);
+  expect(await production.line()).toBe('undefined');
+
+  const everywhere = startServer({ DATA_DIR: folder.path, HOST: '0.0.0.0' });
+  const [, port = ''] =
+    /^Threadpad listens on http:\/\/0\.0\.0\.0:(\d+)\/graphql$/.exec(await everywhere.line()) ?? [];
+  expect(await everywhere.line()).toContain(`http://127.0.0.1:${port}/graphql`);
+  everywhere.kill('SIGTERM');
+  expect(await everywhere.ended).toBe(0);
 });

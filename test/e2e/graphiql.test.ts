@@ -39,6 +39,12 @@ describe('GraphiQL as it is served', () => {
     }
   });
 
+  it('is where the bare address leads', async () => {
+    const answer = await fetch(`${product.origin}/`, { redirect: 'manual' });
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/graphql']);
+    expect((await fetch(`${product.origin}/`, { method: 'POST' })).status).toBe(405);
+  });
+
   it('is not what a program gets there', async () => {
     const answer = await fetch(product.url, {
       method: 'POST',
@@ -176,6 +182,15 @@ if (BROWSER !== undefined) {
       await tab(page, 'FollowTimeline');
       await run(page);
       await shows(page, 'refused this key');
+      await page.context().close();
+    });
+
+    it('says clearly that a key is not whole, where the browser itself does not send it', async () => {
+      const { page } = await openPage();
+      await open(page, `key=${encodeURIComponent('tp_key_…')}`);
+      await page.getByRole('status').getByText('cut short').waitFor();
+      await run(page);
+      await shows(page, 'Is the key whole?');
       await page.context().close();
     });
   });

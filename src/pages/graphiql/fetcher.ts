@@ -31,6 +31,11 @@ export const createFetcher =
   };
 
 export const post = async (request: StreamRequest, headers: Headers): Promise<ExecutionResult> => {
+  const unsendable = Object.keys(headers).find((name) => !isSendable(name, headers[name] ?? ''));
+  if (unsendable !== undefined) {
+    status.set({ kind: 'unsendable' });
+    throw [{ message: `The header ${unsendable} holds what no header may hold. Is the key whole?` }];
+  }
   const response = await fetch(ENDPOINT, {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json', accept: 'application/json' },
@@ -43,6 +48,15 @@ export const post = async (request: StreamRequest, headers: Headers): Promise<Ex
   const isRefused = response.status === 401 || isUnauthenticated(result.errors);
   status.set({ kind: isRefused ? (hasKey(headers) ? 'refused' : 'keyless') : 'quiet' });
   return result;
+};
+
+/** A key that was copied with a "…" in it, say, is refused by the browser, before anybody is asked. */
+const isSendable = (name: string, value: string): boolean => {
+  try {
+    return new Headers([[name, value]]).has(name);
+  } catch {
+    return false;
+  }
 };
 
 /** One socket for each set of headers: a socket has one credential and acts as one participant. */

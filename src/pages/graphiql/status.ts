@@ -3,6 +3,7 @@ export type Status =
   | { readonly kind: 'quiet' }
   | { readonly kind: 'keyless' }
   | { readonly kind: 'refused' }
+  | { readonly kind: 'unsendable' }
   | { readonly kind: 'unreachable' }
   | { readonly kind: 'live'; readonly received: number }
   | { readonly kind: 'reconnecting'; readonly waitMs: number; readonly received: number };
@@ -30,6 +31,8 @@ export const textOf = (state: Status): string => {
       return 'No key yet. Put one into Headers, below the operation: { "Authorization": "Bearer …" }';
     case 'refused':
       return 'The server refused this key: it is unknown, expired or revoked. Put a live one into Headers, below the operation.';
+    case 'unsendable':
+      return 'Headers hold what cannot be sent, such as a key that was cut short with “…”. Put the whole key there.';
     case 'unreachable':
       return 'The server does not answer. Is it running?';
     case 'live':
