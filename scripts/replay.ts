@@ -62,7 +62,7 @@ const main = async (): Promise<number> => {
   // npm runs scripts in the project's folder, and says where it was called.
   const path = resolve(process.env.INIT_CWD ?? '.', options.file);
   const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new ReplayError(`${path} cannot be read: ${error.message}`);
+    throw new ReplayError(`${path} cannot be read: ${error.message.replace(/, \w+( '.*')?$/, '')}`);
   });
   const recording = readRecording(content);
   const { follow } = options;

@@ -117,7 +117,10 @@ describe('npm run replay', () => {
   });
 
   test.each([
-    { args: ['nowhere.jsonl'], says: /^\S+nowhere\.jsonl cannot be read: ENOENT/ },
+    {
+      args: ['nowhere.jsonl'],
+      says: /^\S+nowhere\.jsonl cannot be read: ENOENT: no such file or directory$/m,
+    },
     { args: ['examples/channel-excerpt.jsonl', '--speed', 'fast'], says: /^--speed: a number above 0/ },
     { args: ['examples/channel-excerpt.jsonl', '--url', 'here'], says: /^--url: "here" is no address/ },
     {
