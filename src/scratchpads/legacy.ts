@@ -8,7 +8,7 @@ import { draftKey, importKey, type LegacyKeys, legacyKeys, padChannel, padKeys }
 import { type LegacyState, readLegacy } from './legacyValues.ts';
 import type { Grant, Pad } from './pad.ts';
 import type { Plane, PlaneOptions } from './plane.ts';
-import { DRAFT_BYTES, DRAFT_MS, isLate, LATE, newRequestId } from './planeWrites.ts';
+import { afterLoss, DRAFT_BYTES, DRAFT_MS, isLate, LATE, newRequestId } from './planeWrites.ts';
 import { SCRIPTS } from './scripts.ts';
 
 /** What one script takes over at a time. */
@@ -129,9 +129,10 @@ const takeOver = async (redis: Redis | Cluster, pad: Pad, grant: Grant, legacy: 
     return (await call(SCRIPTS.import, args, ...(draft === null ? [] : [draft]))) as [string, string?];
   };
   let [kind, mark]: [string, string?] = ['LOST'];
-  while (kind === 'LOST') {
+  for (let attempt = 1; kind === 'LOST'; attempt += 1) {
     if (isLate(grant)) return LATE;
     [kind, mark] = await takeIn();
+    if (kind === 'LOST') await afterLoss(attempt);
   }
   switch (kind) {
     case 'GONE':

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
+import { unavailable } from '../shared/errors.ts';
 import { newEpoch } from '../shared/ids.ts';
 import { type RedisScript, type Reply, runScript } from '../storage/redisScripts.ts';
 import { draftKey, legacyKeys, type PadAddress, padChannel, padKeys } from './keys.ts';
@@ -22,6 +23,8 @@ import { SCRIPTS } from './scripts.ts';
 /** No command is sent later than this after its authorisation. */
 const GRANT_MS = 10_000;
 const BUSY_MS = 2;
+/** So often is begun again what was lost between two commands: where Redis lets go of it each time, it has no room. */
+const LOST_ATTEMPTS = 5;
 /** A longer text is no argument of a script: in bytes of its JSON. */
 export const DRAFT_BYTES = 64 * 1024;
 /** Longer than any grant, so that none is lost before its script comes; what a killed process left is gone then. */
@@ -107,7 +110,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
   ): Promise<Done | Refusal> => {
     const common = commonMembers(author);
     const values = contents.map((content) => JSON.stringify(content));
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       const id = newRequestId(operation);
       let before = 0;
       for (const part of partsOf(values, partBytes)) {
@@ -117,6 +120,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
         if (outcome.kind !== 'MORE') return outcome.kind === 'DONE' ? outcome : finished(outcome);
         before += part.length;
       }
+      await afterLoss(attempt);
     }
   };
 
@@ -133,13 +137,13 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       return write(SCRIPTS.setContent, pad, grant, key, [etag, common, json], id);
     const draft = draftKey(pad, id);
     const room = ' '.repeat(common.length + HEAD_BYTES);
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       if (isLate(grant)) return LATE;
       await redis.set(draft, `${room}${json}}`, 'PX', DRAFT_MS);
       const outcome = await write(SCRIPTS.setContent, pad, grant, key, [etag, common, ''], id, draft);
-      if (outcome.kind === 'LOST') continue;
       if (outcome === LATE) await redis.unlink(draft);
-      return outcome;
+      if (outcome.kind !== 'LOST') return outcome;
+      await afterLoss(attempt);
     }
   };
 
@@ -196,6 +200,13 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
       await run(SCRIPTS.retime, pad, [ttlOf(pad), '']);
     },
   };
+};
+
+/** Before it is begun again; throws `UNAVAILABLE` after the last attempt. */
+export const afterLoss = async (attempt: number): Promise<void> => {
+  if (attempt >= LOST_ATTEMPTS)
+    throw unavailable('Redis has no room for what is written. Try again.', { retryable: true });
+  await delay(BUSY_MS);
 };
 
 /** As scripts take it. */

@@ -69,6 +69,24 @@ test('what was laid aside and lost before its script is laid aside again', async
   expect((await look(world.plane, pad)).content).toEqual(content);
 });
 
+test('what is lost before its script each time, as in a Redis that evicts it, is not written for ever', async () => {
+  const pad = newPad();
+  await setContent(world.plane, pad, 1, 'stays');
+  const before = await look(world.plane, pad);
+  let calls = 0;
+  const losing = tappedPlane(world.redis, async (send) => {
+    calls += 1;
+    await world.redis.commands.unlink(...(await draftsOf(pad)));
+    return send();
+  });
+  const input = { text: LONG['plain letters'], expectedEtag: null, key: null };
+  await expect(losing.setContent(pad, grantAt(1), newAuthor(), input)).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+  });
+  expect(calls).toBe(5);
+  expect(await look(world.plane, pad)).toEqual(before);
+});
+
 test('sent twice it acts once, and refused it leaves nothing', async () => {
   const pad = newPad();
   const doubled = tappedPlane(world.redis, async (send) => {
