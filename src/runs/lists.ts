@@ -19,10 +19,27 @@ type Given = (typeof GIVEN)[number];
 const FILTERS: Partial<Record<Given, (value: string) => string>> = {
   owner: (value) => `r.owner_id = ${value}`,
   worker: (value) => `r.participant_id = ${value}`,
-  parent: (value) => `r.parent_run_id = ${value}`,
   status: (value) => `r.status = ${value}::run_statuses`,
   after: (value) => `r.id > ${value}`,
   before: (value) => `r.id < ${value}`,
+};
+
+/** A run that one may not see is none to whoever asks by it, as is a thread. A run's token sees no parent but its own run. */
+const parentOf = (given: readonly Given[], at: (name: Given) => string): string[] => {
+  if (!given.includes('parent')) return [];
+  const [parent, viewer] = [at('parent'), at('viewer')];
+  const isSeen = `EXISTS (SELECT 1 FROM runs q WHERE q.id = ${parent} AND ${viewer} IN (q.participant_id, q.delegator_id))`;
+  return [
+    `r.parent_run_id = ${parent}`,
+    ...(given.includes('run') ? [`${parent} = ${at('run')}`] : given.includes('viewer') ? [isSeen] : []),
+  ];
+};
+
+/** Whether the thread is there, and (where a participant asks) one of its own. */
+const isKnown = (given: readonly Given[], at: (name: Given) => string): string => {
+  const [owner, thread] = [at('owner'), at('thread')];
+  const isMember = `EXISTS (SELECT 1 FROM thread_members m WHERE m.owner_id = ${owner} AND m.thread_id = ${thread} AND m.participant_id = ${at('viewer')})`;
+  return `EXISTS (SELECT 1 FROM thread_heads h WHERE h.owner_id = ${owner} AND h.thread_id = ${thread})${given.includes('viewer') ? ` AND ${isMember}` : ''}`;
 };
 
 /** Of each array one holds: a statement finds them apart, since of two alternatives no index finds the first fifty. */
@@ -36,7 +53,7 @@ const alternativesOf = (given: readonly Given[], at: (name: Given) => string): s
       ? [
           // The delegator does not know the conversation: it does not find its run by that. Nor does anybody by a deleted one.
           `r.conversation_thread_id = (SELECT h.thread_id FROM thread_heads h WHERE h.owner_id = ${at('owner')} AND h.thread_id = ${thread})${given.includes('viewer') ? ` AND r.participant_id = ${viewer}` : ''}`,
-          `r.scratchpad_id = (SELECT p.id FROM scratchpads p WHERE p.owner_id = ${at('owner')} AND p.thread_id = ${thread})`,
+          `r.scratchpad_id = (SELECT p.id FROM scratchpads p WHERE p.owner_id = ${at('owner')} AND p.thread_id = ${thread} AND ${isKnown(given, at)})`,
         ]
       : [],
   ].filter(({ length }) => length > 0);
@@ -45,7 +62,7 @@ const alternativesOf = (given: readonly Given[], at: (name: Given) => string): s
 const list = (given: readonly Given[], order: 'ASC' | 'DESC'): Statement<RunRow> => {
   const at = (name: Given): string => `$${given.indexOf(name) + 1}`;
   const limit = `$${given.length + 1}`;
-  const filters = given.flatMap((name) => FILTERS[name]?.(at(name)) ?? []);
+  const filters = [...given.flatMap((name) => FILTERS[name]?.(at(name)) ?? []), ...parentOf(given, at)];
   const found = alternativesOf(given, at)
     .reduce((all, some) => all.flatMap((one) => some.map((other) => [...one, other])), [filters])
     .map(

@@ -308,6 +308,37 @@ describe('a run', () => {
     }
   });
 
+  test('is found by no thread and no run that whoever asks may not know of', async () => {
+    const scene = await createScene();
+    const { padId, threadId, id, token, tenant } = scene;
+    const { apiKey } = tenant;
+    const parent = must(await delegate(token('boss'), { participantId: id('out'), scratchpadId: padId }));
+    const child = must(await delegate(parent.token, { participantId: id('far') }));
+    const found = async (by: string, filter: Input): Promise<string[]> => {
+      const { data } = await server.graphql<{ runs: { nodes: { id: string }[] } }>(
+        by,
+        'query($thread: ID, $parent: ID) { runs(threadId: $thread, parentRunId: $parent) { nodes { id } } }',
+        filter,
+      );
+      return data?.runs.nodes.map((run) => run.id) ?? ['none'];
+    };
+    const byThread = { thread: threadId };
+    expect(await found(apiKey, byThread)).toEqual([parent.run.id, child.run.id]);
+    expect(await found(token('boss'), byThread)).toEqual([parent.run.id]);
+    for (const outside of [token('out'), token('far'), parent.token, child.token])
+      expect(await found(outside, byThread)).toEqual([]);
+    const byParent = { parent: parent.run.id };
+    for (const by of [apiKey, token('out'), parent.token])
+      expect(await found(by, byParent)).toEqual([child.run.id]);
+    for (const outside of [token('far'), child.token]) expect(await found(outside, byParent)).toEqual([]);
+    // As deleteThread begins.
+    await server.services.database.script(
+      `UPDATE threads SET deleted_at = now(), set_hash = NULL WHERE id = '${threadId}';
+       DELETE FROM thread_heads WHERE thread_id = '${threadId}'`,
+    );
+    for (const by of [apiKey, token('boss')]) expect(await found(by, byThread)).toEqual([]);
+  });
+
   test('says where it stands and where it may go, wherever it is refused', async () => {
     const { padId, id, token } = await createScene();
     const { run, token: worker } = must(
