@@ -247,7 +247,7 @@ interface Delegated {
   readonly run: { readonly id: string; readonly conversationThreadId: string };
   readonly token: string;
 }
-const delegate = async (scratchpadId: string, expiresInSeconds: number): Promise<Delegated> =>
+const delegate = async (scratchpadId: string | null, expiresInSeconds: number): Promise<Delegated> =>
   (
     await scene.ask<{ delegateRun: Delegated }>(
       'mutation ($input: DelegateRunInput!) { delegateRun(input: $input) { run { id conversationThreadId } token } }',
@@ -348,6 +348,32 @@ describe('a run’s session', () => {
     }
     expect(answers.size).toBe(1);
     expect((await plainMcp(scene.server, token, run.conversationThreadId).open()).status).toBe(200);
+    await moveTo(run.id, 'CANCELLED');
+  });
+
+  test('has no scratchpad among its resources where the run has none', async () => {
+    const { run, token } = await delegate(null, 600);
+    const mcp = plainMcp(scene.server, token);
+    await mcp.open();
+    const timeline = RESOURCES.filter(({ name }) => name === 'timeline').map(({ uri }) => uri);
+    const { result: listed } = await mcp.request('resources/list');
+    expect(listed?.resources).toEqual(timeline.map((uri) => expect.objectContaining({ uri })));
+    const { result: templates } = await mcp.request('resources/templates/list');
+    expect(templates?.resourceTemplates).toEqual([
+      expect.objectContaining({ uriTemplate: `${timeline[0]}{?cursor}` }),
+    ]);
+    for (const method of ['resources/read', 'resources/subscribe']) {
+      const [bare, unknown] = [
+        await mcp.request(method, { uri: 'threadpad://scratchpad' }),
+        await mcp.request(method, { uri: 'threadpad://nothing' }),
+      ];
+      expect([method, unknown.error]).toEqual([
+        method,
+        expect.objectContaining({ code: expect.any(Number) }),
+      ]);
+      expect([method, bare.error?.code]).toEqual([method, unknown.error?.code]);
+      expect((await mcp.request(method, { uri: timeline[0] })).error).toBe(null);
+    }
     await moveTo(run.id, 'CANCELLED');
   });
 

@@ -97,6 +97,10 @@ export async function* placesOf(
 /** Whether what is in hand says where calls act. */
 export const isPlain = ({ threadId }: McpCaller): boolean => threadId === null;
 
+/** A run may be without one, or its scratchpad be gone; a thread has one, or is given it. */
+export const hasScratchpad = (actor: TenantActor): boolean =>
+  actor.kind !== 'RUN_TOKEN' || actor.scratchpadId !== null;
+
 /** Each may do what those before it may. */
 const ACCESSES: readonly ScratchpadAccess[] = ['READ', 'APPEND', 'WRITE'];
 
@@ -107,7 +111,7 @@ const capabilitiesOf = async (
 ): Promise<ReadonlySet<Capability>> => {
   if (actor.kind === 'RUN_TOKEN')
     return new Set<Capability>(
-      actor.scratchpadId === null ? ['memory', 'thread'] : ['scratchpad', 'memory', 'thread'],
+      hasScratchpad(actor) ? ['scratchpad', 'memory', 'thread'] : ['memory', 'thread'],
     );
   const participant = await services.participants.find(actor, { id: participantId });
   return capabilitiesIn(Array.isArray(participant?.tools) ? participant.tools : []);

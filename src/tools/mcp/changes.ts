@@ -1,7 +1,7 @@
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
 import { stopOn } from '../../live/stopping.ts';
 import { type Notifying, notifyOf, notifyOfList } from './notifying.ts';
-import { RESOURCES } from './resources.ts';
+import { resourcesOf } from './resources.ts';
 
 /**
  * What one caller's `subscriptions/listen` stream hears of: the resources as that caller sees them, followed only while
@@ -16,7 +16,7 @@ export const createChangeBus = (deps: Omit<Notifying, 'tell'>, over: AbortSignal
     const tell = async (uri: string): Promise<void> => listener({ kind: 'resource_updated', uri });
     const listed = async (): Promise<void> => listener({ kind: 'resources_list_changed' });
     const following = [
-      ...RESOURCES.map(({ uri }) => notifyOf(uri, '', { ...deps, tell }, stop.signal)),
+      ...resourcesOf(deps.caller.actor).map(({ uri }) => notifyOf(uri, '', { ...deps, tell }, stop.signal)),
       notifyOfList({ ...deps, tell: listed }, stop.signal),
     ];
     for (const one of following)

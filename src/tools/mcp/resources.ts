@@ -1,4 +1,5 @@
 import { ResourceNotFoundError } from '@modelcontextprotocol/server';
+import type { TenantActor } from '../../auth/actor.ts';
 import type { Loaders } from '../../loaders.ts';
 import type { Services } from '../../services.ts';
 import { cut } from '../../shared/text.ts';
@@ -6,6 +7,7 @@ import { messagePage } from '../messageTools.ts';
 import type { Operating } from '../operating.ts';
 import { padPart } from '../padPages.ts';
 import { padOf } from '../padTools.ts';
+import { hasScratchpad } from './caller.ts';
 
 export type ResourceName = 'scratchpad' | 'timeline';
 
@@ -27,22 +29,30 @@ export const RESOURCES = [
   },
 ] as const satisfies readonly { name: ResourceName; uri: string; [key: string]: string }[];
 
+/** Those that a caller has: a run without a scratchpad has none to read. */
+export const resourcesOf = (actor: TenantActor): (typeof RESOURCES)[number][] =>
+  RESOURCES.filter(({ name }) => name !== 'scratchpad' || hasScratchpad(actor));
+
 /** Their addresses stay; that there is nothing to read now, since no message is in hand, is said of each. */
-export const listedResources = (isThere: boolean): { name: string; uri: string; description: string }[] =>
-  RESOURCES.map((resource) => ({
+export const listedResources = (
+  actor: TenantActor,
+  isThere: boolean,
+): { name: string; uri: string; description: string }[] =>
+  resourcesOf(actor).map((resource) => ({
     ...resource,
     description: isThere
       ? resource.description
       : `(No message is in hand: nothing to read now.) ${resource.description}`,
   }));
 
-export const RESOURCE_TEMPLATES = RESOURCES.map(({ uri, name, title, description, mimeType }) => ({
-  uriTemplate: `${uri}{?cursor}`,
-  name: `${name}-page`,
-  title: `${title}, page by page`,
-  description,
-  mimeType,
-}));
+export const resourceTemplates = (actor: TenantActor) =>
+  resourcesOf(actor).map(({ uri, name, title, description, mimeType }) => ({
+    uriTemplate: `${uri}{?cursor}`,
+    name: `${name}-page`,
+    title: `${title}, page by page`,
+    description,
+    mimeType,
+  }));
 
 /** A page of one that fits into an answer, with the address of the next one where there is more. */
 export interface ResourcePage {
@@ -62,6 +72,12 @@ export const resourceOf = (
   return { name: name as ResourceName, cursor: cursor === undefined ? undefined : decoded(cursor) };
 };
 
+/** As `resourceOf`, of what the caller has. */
+export const ownResourceOf = (actor: TenantActor, uri: string): ReturnType<typeof resourceOf> => {
+  const asked = resourceOf(uri);
+  return resourcesOf(actor).some(({ name }) => name === asked?.name) ? asked : null;
+};
+
 const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text);
@@ -77,7 +93,7 @@ export const readResource = async (
   at: Operating,
   uri: string,
 ): Promise<ResourcePage> => {
-  const asked = resourceOf(uri);
+  const asked = ownResourceOf(at.actor, uri);
   if (asked === null) throw new ResourceNotFoundError(cut(uri, 512).toWellFormed());
   if (asked.name === 'timeline') {
     const page = await messagePage({ services, loaders, at }, { cursor: asked.cursor });

@@ -15,7 +15,7 @@ import { executeAt } from '../execution.ts';
 import { isPlain, type McpCaller, placeOf, toolsFor, workplaceOf } from './caller.ts';
 import { ProtocolServer } from './protocolServer.ts';
 import { CALL_ID } from './requests.ts';
-import { listedResources, RESOURCE_TEMPLATES, readResource, resourceOf } from './resources.ts';
+import { listedResources, ownResourceOf, readResource, resourceTemplates } from './resources.ts';
 import { executeInHand } from './taking.ts';
 import { instructionsFor, nothingInHand, whatThereIs } from './words.ts';
 
@@ -75,9 +75,11 @@ export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
   });
 
   server.setRequestHandler('resources/list', async () => ({
-    resources: listedResources((await placeOf(services, caller)) !== null),
+    resources: listedResources(caller.actor, (await placeOf(services, caller)) !== null),
   }));
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: RESOURCE_TEMPLATES }));
+  server.setRequestHandler('resources/templates/list', () => ({
+    resourceTemplates: resourceTemplates(caller.actor),
+  }));
 
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
     const at = await placeOf(services, caller);
@@ -90,7 +92,8 @@ export const createMcpServer = async (deps: ServerDeps): Promise<Server> => {
 
   if (subscriptions !== null) {
     server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
-      if (resourceOf(uri)?.cursor !== undefined || resourceOf(uri) === null)
+      const asked = ownResourceOf(caller.actor, uri);
+      if (asked === null || asked.cursor !== undefined)
         throw new ProtocolError(
           ProtocolErrorCode.InvalidParams,
           'There is no such resource to subscribe to.',
