@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import type { TenantActor } from '../auth/actor.ts';
 import type { Loaders } from '../loaders.ts';
+import type { Run } from '../runs/rows.ts';
+import { seesRun } from '../runs/visibility.ts';
 import { findEntry } from '../scratchpads/loading.ts';
 import { timelineCursor } from '../shared/cursors.ts';
 import { LogGone, notFound } from '../shared/errors.ts';
@@ -46,6 +49,10 @@ export const Message = strict('Message', 'Something a participant said.', {
   mentions: z.array(ParticipantRef).describe('Members whom it addresses.'),
   source_ids: z.array(z.string()).describe('What it derives from, as far as the viewer may see it.'),
   client_key: z.string().nullable().describe('The idempotency key it was posted with.'),
+  run_id: z
+    .string()
+    .nullable()
+    .describe('The run in which it was written; null where none was, or the viewer may not see it.'),
   agent_hops: z.int().describe('Messages by agents or units since the last human’s.'),
   is_retracted: z.boolean().describe('Whether its sender took it back.'),
   retraction_id: z.string().nullable().describe('The event that did, if the viewer may see it.'),
@@ -95,7 +102,7 @@ export const cursorOf = ({ threadId, seq, id: eventId }: TimelineEvent): string 
   timelineCursor(threadId, seq, eventId);
 
 /** Events as one viewer sees them, with the looks and reads of one request. */
-export const createEventBodies = (loaders: Loaders, viewerId: string | null) => {
+export const createEventBodies = (actor: TenantActor, loaders: Loaders, viewerId: string | null) => {
   const lookAt = (threadId: string): Promise<Look | null> => loaders.look.load({ threadId, viewerId });
 
   const requireLook = async (threadId: string): Promise<Look> => {
@@ -128,13 +135,20 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
   const visibleEvent = async (eventId: string): Promise<TimelineEvent | null> =>
     visible(await loaders.event.load(eventId));
 
-  const visibleSources = async (ids: readonly string[]): Promise<string[]> => {
+  const visibleSources = async ({ sourceIds, threadId }: MessageEvent): Promise<string[]> => {
     const found = await Promise.all(
-      ids.map((one) =>
-        isId('ScratchpadEntry', one) ? findEntry(loaders, one, viewerId) : visibleEvent(one),
-      ),
+      sourceIds.map(async (one): Promise<{ readonly id: string } | null> => {
+        if (isId('ScratchpadEntry', one)) return findEntry(loaders, one, viewerId);
+        if (isId('MemoryEntry', one)) return loaders.memory.load({ id: one, viewerId, threadId });
+        return visibleEvent(one);
+      }),
     );
     return found.flatMap((one) => (one === null ? [] : [one.id]));
+  };
+
+  const visibleRun = async (runId: string | null): Promise<Run | null> => {
+    const run = runId === null ? null : await loaders.run.load(runId);
+    return run !== null && seesRun(actor, run, viewerId) ? run : null;
   };
 
   /** seq of what took a message back, read now where the row at hand does not say. */
@@ -148,10 +162,11 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
     const seq = await retractionSeqOf(event);
     const { context } = event;
     const originatingMessageId = context?.originatingMessageId;
-    const [sender, mentions, sourceIds, origin, retraction, look] = await Promise.all([
+    const [sender, mentions, sourceIds, run, origin, retraction, look] = await Promise.all([
       participant(event.senderId),
       Promise.all(event.mentionIds.map(participant)),
-      visibleSources(event.sourceIds),
+      visibleSources(event),
+      visibleRun(event.runId),
       originatingMessageId === undefined ? null : visibleEvent(originatingMessageId),
       seq === null ? null : visible(await loaders.eventAt.load({ threadId: event.threadId, seq })),
       requireLook(event.threadId),
@@ -170,6 +185,7 @@ export const createEventBodies = (loaders: Loaders, viewerId: string | null) => 
       mentions,
       source_ids: sourceIds,
       client_key: event.clientKey,
+      run_id: run?.id ?? null,
       agent_hops: event.agentHops,
       is_retracted: seq !== null && seq <= look.horizon,
       retraction_id: retraction?.id ?? null,

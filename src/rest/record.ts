@@ -47,13 +47,19 @@ const MessageCreate = strict('MessageCreate', 'A message, and on what condition 
   source_ids: z
     .array(z.string())
     .nullish()
-    .describe('What it derives from: at most 50 events and entries, each visible to the sender.'),
+    .describe('What it derives from: at most 50 events, entries and memories, each visible to the sender.'),
   idempotency_key: Key,
   if_nothing_after: z
     .string()
     .nullish()
     .describe('Append only if the sender can see nothing after this position; else STALE_VIEW.'),
   acknowledge_up_to: z.string().nullish().describe('Move the sender’s read position in the same commit.'),
+  delivery_id: z
+    .string()
+    .nullish()
+    .describe(
+      'A delivery that it answers: acknowledged in the same commit; CONFLICT if it is not in flight.',
+    ),
 });
 
 const MessageCreated = strict('MessageCreated', 'The appended message.', {
@@ -95,7 +101,8 @@ export const RECORD_ROUTES = [
     answerHeaders: ['Link', 'X-Cursor'],
     errors: THREAD_GONE,
     async serve({ actor, services, params: { thread_id: threadId }, query }) {
-      const viewerId = viewerOf(requireTenant(actor), null);
+      const tenant = requireTenant(actor);
+      const viewerId = viewerOf(tenant, null);
       requireThreadId(threadId);
       const loaders = services.createLoaders(actor);
       const look = await loaders.look.load({ threadId, viewerId });
@@ -108,7 +115,7 @@ export const RECORD_ROUTES = [
       });
       // Messages and their retractions name each other by position: those on the page are not read again.
       for (const event of events) loaders.eventAt.prime({ threadId, seq: event.seq }, event);
-      const bodies = createEventBodies(loaders, viewerId);
+      const bodies = createEventBodies(tenant, loaders, viewerId);
       const data = await Promise.all(events.map(bodies.body));
       const [start, last] = [data[0]?.cursor ?? null, data.at(-1)?.cursor ?? null];
       return {
@@ -147,6 +154,7 @@ export const RECORD_ROUTES = [
     errors: {
       NOT_FOUND: [],
       PARTICIPANT_NOT_ACTIVE: [],
+      CONFLICT: [],
       IDEMPOTENCY_KEY_REUSED: [],
       STALE_VIEW: [],
       LOOP_LIMIT: [],
@@ -169,8 +177,9 @@ export const RECORD_ROUTES = [
         idempotencyKey: body.idempotency_key,
         ifNothingAfter: body.if_nothing_after,
         acknowledgeUpTo: body.acknowledge_up_to,
+        deliveryId: body.delivery_id,
       });
-      const bodies = createEventBodies(services.createLoaders(actor), viewerId);
+      const bodies = createEventBodies(requireTenant(actor), services.createLoaders(actor), viewerId);
       const place = cursorOf(event);
       return {
         body: { message: await bodies.message(event), cursor: place },
@@ -199,7 +208,7 @@ export const RECORD_ROUTES = [
         as,
         reason,
       });
-      const bodies = createEventBodies(services.createLoaders(actor), viewerId);
+      const bodies = createEventBodies(requireTenant(actor), services.createLoaders(actor), viewerId);
       return { body: { retraction: await bodies.retraction(event), cursor: cursorOf(event) } };
     },
   }),

@@ -62,7 +62,7 @@ const threadBody = async (
   const loaders = services.createLoaders(actor);
   const look = await loaders.look.load({ threadId, viewerId: viewerOf(tenant, null) });
   if (look === null) throw notFound('Thread');
-  const { participant } = createEventBodies(loaders, look.viewerId);
+  const { participant } = createEventBodies(tenant, loaders, look.viewerId);
   const members = await loaders.members.load(look);
   return {
     id: threadId,
@@ -85,7 +85,7 @@ const changed = async (
   actor: Actor,
   { event, viewerId }: { readonly event: StateChangedEvent; readonly viewerId: string | null },
 ) => {
-  const bodies = createEventBodies(services.createLoaders(actor), viewerId);
+  const bodies = createEventBodies(requireTenant(actor), services.createLoaders(actor), viewerId);
   return { body: { event: await bodies.stateChanged(event), cursor: cursorOf(event) } };
 };
 

@@ -31,7 +31,7 @@ const PostMessageInput = builder.inputType('PostMessageInput', {
     context: t.field({ type: MessageContextInput, description: 'Hints for a user interface.' }),
     mentionIds: t.idList({ description: 'Members whom it addresses.' }),
     sourceIds: t.idList({
-      description: 'Events and entries it derives from: at most 50, each visible to the sender.',
+      description: 'Events, entries and memories it derives from: at most 50, each visible to the sender.',
     }),
     idempotencyKey: t.string({ description: `${KEY} Everybody who sees the message sees it as clientKey.` }),
     ifNothingAfter: t.field({

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { parse } from 'graphql';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openApiOf } from '../../src/rest/openapi.ts';
@@ -22,6 +24,12 @@ interface Document {
 }
 const read = async (): Promise<Document> =>
   (await (await fetch(`${origin}/v1/openapi.json`)).json()) as Document;
+
+/** As what a field may stand in a body: under its own name, or as the ids of what it names. */
+const namesOf = (field: string): string[] => {
+  const name = field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return [name, `${name}_id`, `${name.replace(/s$/, '')}_ids`];
+};
 
 describe('the OpenAPI document', () => {
   test('is valid, and is the table of routes', async () => {
@@ -51,6 +59,34 @@ describe('the OpenAPI document', () => {
     for (const ref of new Set(names)) {
       const [, , kind, name] = ref.split('/') as [string, string, 'schemas' | 'parameters', string];
       expect(Object.keys(document.components[kind])).toContain(name);
+    }
+  });
+
+  test('has what the twins of its bodies in GraphQL have, under their names', async () => {
+    const { components } = await read();
+    const schemas = components.schemas as Readonly<Record<string, { readonly properties: object }>>;
+    const { definitions } = parse(readFileSync('schema.graphql', 'utf8'));
+    /** Fields that are part of a path, and one that says what `GET /v1/threads/{id}` says. */
+    const twins: readonly (readonly [name: string, twin: string, elsewhere?: string])[] = [
+      ['PostMessageInput', 'MessageCreate', 'threadId'],
+      ['RetractMessageInput', 'MessageRetract', 'messageId'],
+      ['LeaveThreadInput', 'ThreadLeave', 'threadId'],
+      ['ExecuteToolInput', 'ToolExecute'],
+      ['ExecuteToolPayload', 'ToolExecuted'],
+      ['Message', 'Message'],
+      ['ParticipantStateChanged', 'ParticipantStateChanged', 'member'],
+      ['Retraction', 'Retraction'],
+      ['SystemEvent', 'SystemEvent'],
+    ];
+    for (const [name, twin, elsewhere] of twins) {
+      const type = definitions.find((one) => 'name' in one && one.name?.value === name);
+      const fields = type !== undefined && 'fields' in type ? (type.fields ?? []) : [];
+      const has = Object.keys(schemas[twin]?.properties ?? {});
+      const missing = fields
+        .map((field) => field.name.value)
+        .filter((field) => field !== elsewhere && !namesOf(field).some((one) => has.includes(one)));
+      expect(fields.length).toBeGreaterThan(1);
+      expect([twin, missing]).toEqual([twin, []]);
     }
   });
 

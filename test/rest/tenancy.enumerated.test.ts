@@ -30,6 +30,7 @@ type Kind =
   | 'Event'
   | 'Source'
   | 'Run'
+  | 'Delivery'
   | 'Position'
   | 'PadPosition'
   | 'ViewPosition'
@@ -48,6 +49,7 @@ const REFERS: Readonly<Record<string, Kind | null>> = {
   context: 'Event',
   if_nothing_after: 'Position',
   acknowledge_up_to: 'Position',
+  delivery_id: 'Delivery',
   'listThreadEvents after': 'Position',
   'listThreadEvents before': 'Position',
   'listScratchpads after': 'ListPosition',
@@ -113,8 +115,9 @@ const referencesIn = ({ world, padId, bareThreadId, entryCursor }: Place): Recor
   Scratchpad: [padId],
   Participant: [world.people.ada.id, world.people.nora.id],
   Event: [world.message.id, world.late.id, world.removal.id],
-  Source: [world.late.id, world.note.id, world.lateNote.id],
+  Source: [world.late.id, world.note.id, world.lateNote.id, world.memory.id, world.known.id],
   Run: [world.runId],
+  Delivery: [world.deliveryId],
   Position: [cursorOf(world.late)],
   PadPosition: [entryCursor],
   ViewPosition: [viewCursor(padId)],

@@ -201,6 +201,77 @@ const startOf = async (threadId: string): Promise<string> => {
   return data?.thread.timeline.windows[0]?.after ?? '';
 };
 
+describe('an agent', () => {
+  beforeAll(newTenant);
+  const ask = async <Data>(token: string, query: string, variables: object): Promise<Data> => {
+    const { data, errors } = await server.graphql<Data>(token, query, { ...variables });
+    if (!data || errors) throw new Error(JSON.stringify(errors));
+    return data;
+  };
+  const tokenOf = (handle: string): string => tenant.participants[handle]?.token ?? '';
+  const messagesIn = async (threadId: string) => {
+    const { body } = await as('ada').get(`/v1/threads/${threadId}/events`);
+    return (body as { data: { id: string; type: string; [field: string]: unknown }[] }).data.filter(
+      ({ type }) => type === 'MESSAGE',
+    );
+  };
+
+  test('answers what it took and acknowledges it in one commit, and not what is another delivery by now', async () => {
+    const id = await openThread('ada', 'scout');
+    const messages = `/v1/threads/${id}/messages`;
+    const take = async (): Promise<string> => {
+      const { takePending } = await ask<{
+        takePending: { deliveries: { deliveryId: string | null }[] };
+      }>(
+        tokenOf('scout'),
+        'mutation ($t: ID!) { takePending(input: { threadId: $t }) { deliveries { deliveryId } } }',
+        { t: id },
+      );
+      return takePending.deliveries[0]?.deliveryId ?? '';
+    };
+    for (const content of ['first', 'second']) await as('ada').post(messages, { content });
+    const first = await take();
+    const answered = await as('scout').post(messages, { content: 'done', delivery_id: first });
+    expect(answered.status).toBe(200);
+    const second = await take();
+    expect(second).not.toBe('');
+    for (const [delivery, status, code] of [
+      [first, 409, 'CONFLICT'],
+      ['x', 404, 'NOT_FOUND'],
+    ] as const) {
+      const reply = await as('scout').post(messages, { content: 'again', delivery_id: delivery });
+      expect([reply.status, reply.code]).toEqual([status, code]);
+    }
+    expect((await messagesIn(id)).map(({ content }) => content)).toEqual(['first', 'second', 'done']);
+  });
+
+  test('is shown the memories that its message derives from, and the run that it was written in', async () => {
+    const id = await openThread('ada', 'scout');
+    const { storeMemory } = await ask<{ storeMemory: { entry: { id: string } } }>(
+      tokenOf('scout'),
+      'mutation ($t: ID!) { storeMemory(input: { threadId: $t, payload: "a habit" }) { entry { id } } }',
+      { t: id },
+    );
+    const memory = storeMemory.entry.id;
+    const { delegateRun } = await ask<{ delegateRun: { run: { id: string }; token: string } }>(
+      tenant.apiKey,
+      `mutation ($p: ID!, $t: ID!) {
+        delegateRun(input: { participantId: $p, conversationThreadId: $t }) { run { id } token } }`,
+      { p: idOf('scout'), t: id },
+    );
+    const inRun = createRestClient(server, delegateRun.token);
+    const posted = await inRun.post(`/v1/threads/${id}/messages`, { content: 'so', source_ids: [memory] });
+    const mine = { run_id: delegateRun.run.id, source_ids: [memory] };
+    expect(posted.body).toMatchObject({ message: mine });
+    const read = async (client: RestClient): Promise<unknown> => {
+      const { body } = await client.get(`/v1/threads/${id}/events`);
+      return (body as { data: unknown[] }).data.at(-1);
+    };
+    for (const client of [owner, as('scout'), inRun]) expect(await read(client)).toMatchObject(mine);
+    expect(await read(as('ada'))).toMatchObject({ content: 'so', run_id: null, source_ids: [] });
+  });
+});
+
 test('a token opens only threads it is in, and none without participants', async () => {
   const ada = as('ada');
   const own = await ada.post('/v1/threads', { participant_ids: [idOf('ada'), idOf('scout')] });
