@@ -82,6 +82,8 @@ export interface MemoryView {
   readonly __typename: 'MemoryEntry';
   readonly memory: MemoryEntry;
   readonly viewerId: string | null;
+  /** In which thread it is recalled (null: in none in particular): so what it derives from is. */
+  readonly recalledIn: string | null;
 }
 
 export const MemoryEntryNode = builder.objectRef<MemoryView>('MemoryEntry');

@@ -33,6 +33,8 @@ interface RecallInput extends PageArgs {
 /** Entries as one agent, or (null) the owner, sees them. */
 export interface MemoryPage extends Page<MemoryEntry> {
   readonly viewerId: string | null;
+  /** In which thread they are recalled; null: in none in particular. */
+  readonly threadId: string | null;
 }
 
 /** Of the payloads of one page together, at most: the first entry always comes. */
@@ -163,6 +165,7 @@ export const createMemories = ({
     }));
     return {
       viewerId,
+      threadId,
       edges,
       pageInfo: {
         hasNextPage: flags?.has_next === true,
@@ -192,7 +195,7 @@ export const createMemories = ({
         return rows.map(memoryFromRow);
       },
     });
-    return { ...page, viewerId: null };
+    return { ...page, viewerId: null, threadId: null };
   },
 });
 

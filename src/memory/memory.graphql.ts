@@ -51,9 +51,9 @@ MemoryEntryNode.implement({
     }),
     sources: t.field({
       type: [builder.nodeInterfaceRef()],
-      description: 'What it derives from; those the viewer may not see are left out.',
-      resolve: ({ memory, viewerId }, _args, context) =>
-        visibleSources(context, memory.sourceIds, viewerId, memory.threadId),
+      description: 'What it derives from; those the viewer may not see, or not recall here, are left out.',
+      resolve: ({ memory, viewerId, recalledIn }, _args, context) =>
+        visibleSources(context, memory.sourceIds, viewerId, recalledIn),
     }),
     isErased: t.boolean({
       description: 'Whether its payload was erased; the entry itself stays.',
@@ -142,7 +142,7 @@ builder.mutationField('storeMemory', (t) =>
     resolve: async (_root, { input }, { actor, services }) => {
       const payload = input.payload ?? null;
       const { entry, viewerId } = await services.memories.store(actor, { ...input, payload });
-      return { entry: memoryView(entry, viewerId) };
+      return { entry: memoryView(entry, viewerId, entry.threadId) };
     },
   }),
 );
