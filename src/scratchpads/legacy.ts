@@ -51,9 +51,7 @@ export const createImportLegacy =
       await expire(pad);
       return { kind: 'DONE' };
     }
-    throw unavailable('The scratchpad is being taken over from an earlier version. Try again.', {
-      retryable: true,
-    });
+    throw unavailable('The scratchpad is being taken over from an earlier version. Try again.');
   };
 
 const UNREADABLE = 'What an earlier version left of a scratchpad cannot be read; it is kept under its key.';

@@ -63,9 +63,7 @@ export const createReading = ({
     let open = wanted.map((one, index) => ({ ...one, index, settles: null as string | null }));
     for (let round = 1; open.length > 0; round += 1) {
       if (round > ROUNDS)
-        throw unavailable('The members of this thread change too often at the moment. Try again.', {
-          retryable: true,
-        });
+        throw unavailable('The members of this thread change too often at the moment. Try again.');
       const outcomes = await answered(plane.read(open.map(readOf)));
       const again = open.map(async (one, index): Promise<(typeof open)[number] | null> => {
         const outcome = outcomes[index];

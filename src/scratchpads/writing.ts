@@ -117,9 +117,7 @@ export const createScratchpadWriting = ({
           ? await access.grant(target)
           : await access.settled({ ...target, threadId: granted.pad.threadId }, mark);
     }
-    throw unavailable('The members of this thread change too often at the moment. Try again.', {
-      retryable: true,
-    });
+    throw unavailable('The members of this thread change too often at the moment. Try again.');
   };
 
   /** What it derives from is looked at only where the key was not used yet. */

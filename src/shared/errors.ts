@@ -64,8 +64,10 @@ export const unauthenticated = factory('UNAUTHENTICATED');
 export const forbidden = factory('FORBIDDEN');
 export const badInput = factory('BAD_USER_INPUT');
 export const conflict = factory('CONFLICT');
-export const unavailable = factory('UNAVAILABLE');
 export const rateLimited = factory('RATE_LIMITED');
+/** With the same idempotency key it may be tried again. */
+export const unavailable = (message: string, facts?: ErrorFacts): DomainError =>
+  new DomainError('UNAVAILABLE', message, { retryable: true, ...facts });
 export const tooLarge = (field: string, limit: number): DomainError =>
   new DomainError('PAYLOAD_TOO_LARGE', `${field} is larger than ${limit} bytes.`, { field, limit });
 export const tooLong = (field: string, limit: number): DomainError =>

@@ -31,7 +31,7 @@ export const isForeignKeyViolation = (error: unknown): boolean => {
 
 /** Nothing was lost by asking again, but whether a write took place is not known. */
 const databaseUnavailable = (cause: unknown): DomainError => {
-  const error = unavailable('The database is not available at the moment. Try again.', { retryable: true });
+  const error = unavailable('The database is not available at the moment. Try again.');
   error.cause = cause;
   return error;
 };

@@ -7,5 +7,5 @@ const AWAY =
 /** The `DomainError` that a failed Redis command means; undefined where it is a fault of ours. */
 export const redisErrorOf = (error: unknown): DomainError | undefined =>
   error instanceof Error && AWAY.test(error.message)
-    ? unavailable('The store is not available at the moment. Try again.', { retryable: true })
+    ? unavailable('The store is not available at the moment. Try again.')
     : undefined;

@@ -10,7 +10,7 @@ import {
   readStreamCursor,
   timelineCursor,
 } from '../../src/shared/cursors.ts';
-import { DomainError } from '../../src/shared/errors.ts';
+import { DomainError, unavailable } from '../../src/shared/errors.ts';
 import {
   entryId,
   ID_PREFIX,
@@ -178,5 +178,13 @@ describe('input', () => {
     expect(requireIdempotencyKey('k'.repeat(128))).toHaveLength(128);
     for (const key of ['', 'k'.repeat(129), 'k\u0000'])
       expect(codeOf(() => requireIdempotencyKey(key))).toBe('BAD_USER_INPUT');
+  });
+});
+
+test('whatever is not available says that it may be tried again', () => {
+  expect(unavailable('Away.').facts).toEqual({ retryable: true });
+  expect(unavailable('Away.', { retryAfterMs: 1_000 }).facts).toEqual({
+    retryable: true,
+    retryAfterMs: 1_000,
   });
 });
