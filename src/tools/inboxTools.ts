@@ -1,4 +1,5 @@
 import type { ControlNotice, MessageDelivery } from '../inbox/handOut.ts';
+import { refusePerson } from '../inbox/holding.ts';
 import { parseTimelineCursor, timelineCursor } from '../shared/cursors.ts';
 import { notFound } from '../shared/errors.ts';
 import { isId } from '../shared/ids.ts';
@@ -37,8 +38,10 @@ export const peekPending = async (
   bench: Workbench,
   { cursor }: { readonly cursor?: string | undefined },
 ): Promise<ToolOutput> => {
-  const { services, at } = bench;
+  const { services, loaders, at } = bench;
   services.inbox.requireInboxOf(at.actor, { threadId: at.threadId, as: at.as });
+  const participant = await loaders.participant.load(at.participantId);
+  if (participant !== null) refusePerson(participant);
   const look = await lookOf(bench);
   const after = cursor === undefined ? undefined : parseTimelineCursor(cursor, at.threadId, 'cursor');
   const seqs = await services.inbox.pending(look, PEEKED, after);

@@ -449,6 +449,19 @@ describe('outside of a run', () => {
     expect(JSON.stringify(results)).not.toContain('figures');
   });
 
+  test('has no inbox and no memory for a person', async () => {
+    const thread = await scene.open('ada', 'scout', 'rex');
+    for (const [name, given] of [
+      ['peek_pending', {}],
+      ['next_message', {}],
+      ['store', { memory: 'mine' }],
+      ['recall', { query: '' }],
+    ] as const)
+      expect(await graphql(scene.tokenOf('ada'), { threadId: thread, name, arguments: given })).toMatchObject(
+        { isError: true, output: expect.stringMatching(/^Error: (Only a|A)gents and units have /) },
+      );
+  });
+
   test('copies nothing into the conversation that a member of it may not see', async () => {
     const thread = await scene.open('ada', 'bo', 'scout', 'rex');
     const set = (mutation: string, handle: string) =>
