@@ -114,7 +114,11 @@ export const carryOut = async (
       callId === null ? undefined : `tool-${sha256(`${at.run?.id ?? ''} ${callId}`).slice(0, 40)}`,
     signal,
   };
-  const result = await run(bench, name, given);
+  const result = await run(bench, name, given).catch((error: unknown) => {
+    // The caller learns why; whoever follows the run, that it is not under way any more.
+    tell(failed(error instanceof DomainError ? error.message : 'It could not be done.'));
+    throw error;
+  });
   tell(result);
   return isKept
     ? services.toolCalls.finish(at, call, result, await shownIn(services, at, name, result))

@@ -1,4 +1,6 @@
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { padKeys } from '../../src/scratchpads/keys.ts';
 import { newId } from '../../src/shared/ids.ts';
 import { plainMcp } from '../support/mcp.ts';
 import { restAt } from '../support/rest.ts';
@@ -304,6 +306,37 @@ describe('in a run', () => {
       { ...read, state: 'in_progress' },
       { ...read, state: 'success' },
     ]);
+    await endRun(place.id);
+  });
+
+  test('tells those who follow the run also that a call came to nothing', async () => {
+    const padId = await padIn(await scene.open('ada', 'bo', 'scout', 'rex'));
+    const conversation = await scene.open('bo', 'scout');
+    const place = await scene.newRun('scout', { conversation, padId, padViewer: 'ada', delegator: 'ada' });
+    const { userId: ownerId } = scene.tenant;
+    const [, meta = ''] = padKeys({ ownerId, scratchpadId: padId });
+    const redis = new Redis(scene.server.stores.redisUrl);
+    await graphql(place.token, { name: 'append_scratchpad', arguments: { note: 'stands' } });
+    await using followed = subscribe<{ run: { activity: { state: string; activity: string } | null } }>(
+      scene.server,
+      scene.tokenOf('ada'),
+      'subscription ($id: ID!) { run(runId: $id) { activity } }',
+      { id: place.id },
+    );
+    await followed.until((all) => all.length > 0);
+    // No key of ours is such: nobody has foreseen it.
+    await redis.rename(meta, 'aside');
+    await redis.set(meta, 'no hash');
+    expect(await codeOf(place.token, { name: 'append_scratchpad', arguments: { note: 'x' } })).toBe(
+      'INTERNAL',
+    );
+    const told = await followed.until((all) => all.filter(({ run }) => run.activity !== null).length >= 2);
+    expect(told.flatMap(({ run }) => (run.activity === null ? [] : [run.activity]))).toMatchObject([
+      { state: 'in_progress', activity: null },
+      { state: 'error', activity: 'Error: It could not be done.' },
+    ]);
+    await redis.rename('aside', meta);
+    await redis.quit();
     await endRun(place.id);
   });
 
