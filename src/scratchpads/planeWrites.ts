@@ -204,8 +204,7 @@ export const createPlaneWrites = (redis: Redis | Cluster, partBytes: number): Ve
 
 /** Before it is begun again; throws `UNAVAILABLE` after the last attempt. */
 export const afterLoss = async (attempt: number): Promise<void> => {
-  if (attempt >= LOST_ATTEMPTS)
-    throw unavailable('Redis has no room for what is written. Try again.');
+  if (attempt >= LOST_ATTEMPTS) throw unavailable('Redis has no room for what is written. Try again.');
   await delay(BUSY_MS);
 };
 
