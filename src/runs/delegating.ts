@@ -70,8 +70,8 @@ export const createDelegate = ({
     { participantId, viewerId, locator, as }: Named,
   ): Promise<{ readonly scratchpadId: string | null; readonly failure?: DomainError }> => {
     try {
-      const pad = locator === null ? null : (await ensurePad(actor, { threadId: locator, as })).pad;
       await requireVisibleParticipants(actor, [participantId], viewerId);
+      const pad = locator === null ? null : (await ensurePad(actor, { threadId: locator, as })).pad;
       return { scratchpadId: pad?.scratchpadId ?? null };
     } catch (error) {
       if (!(error instanceof DomainError) || error.code === 'UNAVAILABLE') throw error;
