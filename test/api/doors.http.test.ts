@@ -123,7 +123,10 @@ describe('GraphQL over HTTP', () => {
         path: ['a'],
         extensions: { code: 'CONFLICT', existingId: 'item_1' },
       }),
-      expect.objectContaining({ path: ['b'], extensions: { code: 'UNAVAILABLE', retryAfterMs: 1_500 } }),
+      expect.objectContaining({
+        path: ['b'],
+        extensions: { code: 'UNAVAILABLE', retryable: true, retryAfterMs: 1_500 },
+      }),
     ]);
   });
 
