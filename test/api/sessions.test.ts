@@ -172,17 +172,17 @@ describe('sessions', () => {
       const age = (column: string, seconds: number) =>
         db.database.script(`UPDATE tickets SET ${column} = clock_timestamp() - interval '${seconds} s'`);
       const late = await ticketFor(tenant.owner);
-      await age('expires_at', 0);
+      await age('expires_at', 1);
       await expect(identity.openTicketSession(late, asked, null)).rejects.toMatchObject(dead);
 
       const ticket = await ticketFor(tenant.owner);
       const first = await identity.openTicketSession(ticket, asked, null);
       await first.issued(cursorAt(1));
       await written('ticket_break', first.close);
-      await age('alive_at', 59);
+      await age('alive_at', 45);
       const second = await identity.openTicketSession(ticket, asked, cursorAt(1));
       await written('ticket_break', second.close);
-      await age('alive_at', 60);
+      await age('alive_at', 61);
       await expect(identity.openTicketSession(ticket, asked, cursorAt(1))).rejects.toMatchObject(dead);
     });
   });

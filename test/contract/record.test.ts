@@ -461,7 +461,7 @@ describe('a deleted user', () => {
 describe('a credential that is ended by hand', () => {
   test.for([
     ['revoked', `UPDATE credentials SET revoked_at = now() WHERE id = $1`],
-    ['expired', `UPDATE credentials SET expires_at = now() WHERE id = $1`],
+    ['expired', `UPDATE credentials SET expires_at = now() - interval '1 second' WHERE id = $1`],
     ['deleted', `DELETE FROM credentials WHERE id = $1`],
     [
       'deleted with its participant',

@@ -124,10 +124,10 @@ describe('what is left to a run', () => {
     await age(db.database);
     await move(elsewhere, 'solo');
     expect(changed(main)).not.toContain(conversation);
-    await query(`UPDATE inboxes SET held_until = now() WHERE owner_id = $1 AND run_id = $2`, [
-      world.owner.userId,
-      run.id,
-    ]);
+    await query(
+      `UPDATE inboxes SET held_until = now() - interval '1 second' WHERE owner_id = $1 AND run_id = $2`,
+      [world.owner.userId, run.id],
+    );
     await until(() => changed(main).includes(conversation));
   });
 
