@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { padChannel, padKeys } from '../../src/scratchpads/keys.ts';
+import { ttlOf } from '../../src/scratchpads/planeWrites.ts';
 import { SCRIPTS } from '../../src/scratchpads/scripts.ts';
 import { newEpoch } from '../../src/shared/ids.ts';
 import { serve } from './serve.ts';
@@ -29,14 +30,14 @@ const append = async ({ ownerId, threadId, participantId, content }: Input): Pro
   const pads = await pool.query<{ id: string }>({ ...PADS, values: [ownerId, [threadId], participantId] });
   const scratchpadId = pads.rows[0]?.id ?? '';
   const values = [[ownerId], [scratchpadId], [null], [participantId], [null]];
-  const { rows } = await pool.query<{ last_seq: number }>({ ...GRANT, values });
+  const { rows } = await pool.query<{ last_seq: number; ttl_version: number }>({ ...GRANT, values });
   const args = [
     newEpoch() + newEpoch(),
     '',
     '',
     rows[0]?.last_seq ?? 0,
     '',
-    0,
+    ttlOf({ ttlSeconds: 0, ttlVersion: rows[0]?.ttl_version ?? 0 }),
     padChannel(scratchpadId),
     Buffer.byteLength(content),
     `"author":${JSON.stringify(participantId)},"run":null,"sources":[]`,
