@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { padChannel, padKeys } from '../../src/scratchpads/keys.ts';
-import { ttlOf } from '../../src/scratchpads/planeWrites.ts';
+import { ttlOf } from '../../src/scratchpads/pad.ts';
 import { SCRIPTS } from '../../src/scratchpads/scripts.ts';
 import { newEpoch } from '../../src/shared/ids.ts';
 import { serve } from './serve.ts';

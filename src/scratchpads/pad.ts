@@ -10,6 +10,10 @@ export interface Pad extends PadAddress {
   readonly legacyPending: boolean;
 }
 
+/** Of a pad, as scripts take it. */
+export const ttlOf = ({ ttlSeconds, ttlVersion }: Pick<Pad, 'ttlSeconds' | 'ttlVersion'>): string =>
+  `${ttlSeconds} ${ttlVersion}`;
+
 /** What an authorising statement saw. Good for 10 s. */
 export interface Grant {
   /** The thread's last `seq` then. */

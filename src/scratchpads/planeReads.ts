@@ -4,9 +4,9 @@ import { type Reply, runScript, runScripts, type ScriptCall } from '../storage/r
 import { type PadAddress, padKeys } from './keys.ts';
 import { pageArgument, pagesArgument, wantsArgument } from './lookArguments.ts';
 import { changesFrom, type Look, lookFrom, type PagePart, pagePart, parts } from './lookReplies.ts';
-import type { Fenced, Gone, Pad, PadEntry } from './pad.ts';
+import { type Fenced, type Gone, type Pad, type PadEntry, ttlOf } from './pad.ts';
 import type { PadPage, PadRead, PadState, PadWants, PageWant, Plane } from './plane.ts';
-import { isLate, LATE, ttlOf } from './planeWrites.ts';
+import { isLate, LATE } from './planeWrites.ts';
 import { holds, padLog } from './positions.ts';
 import { readContent, readEntry } from './records.ts';
 import { SCRIPTS } from './scripts.ts';

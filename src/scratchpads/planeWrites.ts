@@ -14,6 +14,7 @@ import {
   PAD_LIMITS,
   type Pad,
   type TooLarge,
+  ttlOf,
   type WriteKey,
 } from './pad.ts';
 import type { AppendInput, Plane } from './plane.ts';
@@ -207,10 +208,6 @@ export const afterLoss = async (attempt: number): Promise<void> => {
   if (attempt >= LOST_ATTEMPTS) throw unavailable('Redis has no room for what is written. Try again.');
   await delay(BUSY_MS);
 };
-
-/** As scripts take it. */
-export const ttlOf = ({ ttlSeconds, ttlVersion }: Pick<Pad, 'ttlSeconds' | 'ttlVersion'>): string =>
-  `${ttlSeconds} ${ttlVersion}`;
 
 const outcomeOf = (reply: Reply): Done | Unfinished | Refusal => {
   const [kind, fact] = reply as readonly string[];
