@@ -227,7 +227,7 @@ describe('Apollo Client', () => {
     // State, not a log: what changed while nothing was connected is asked for again.
     const refresh = createRefresh(() => client.query({ query: SIDEBAR, fetchPolicy: 'network-only' }));
     const liveSidebar = client.subscribe({ query: LIVE_SIDEBAR }).subscribe(({ data }) => {
-      if (data) refresh(data.threads.thread === null);
+      if (data) refresh.hear(data.threads.thread === null);
     });
 
     for (let round = 1; round <= 5; round++) {
@@ -279,6 +279,7 @@ describe('Apollo Client', () => {
     watching.unsubscribe();
     live.unsubscribe();
     liveSidebar.unsubscribe();
+    await refresh.settled();
     client.stop();
     await close();
     expect(warnings.said()).toEqual([]);

@@ -56,9 +56,10 @@ export const openScreen = (): Screen => {
 
 /**
  * Asks for a state that is followed, where there was a gap; and once more where it changed while that was under way: an answer
- * from before a change that was told already would undo it.
+ * from before a change that was told already would undo it. Whoever stops its client waits until it is settled.
  */
-export const createRefresh = (ask: () => Promise<unknown>): ((isGap: boolean) => void) => {
+export const createRefresh = (ask: () => Promise<unknown>) => {
+  let asking = Promise.resolve();
   let isAsking = false;
   let isChanged = false;
   const refresh = async (): Promise<void> => {
@@ -69,9 +70,12 @@ export const createRefresh = (ask: () => Promise<unknown>): ((isGap: boolean) =>
     } while (isChanged);
     isAsking = false;
   };
-  return (isGap) => {
-    if (isAsking) isChanged = true;
-    else if (isGap) void refresh();
+  return {
+    hear(isGap: boolean): void {
+      if (isAsking) isChanged = true;
+      else if (isGap) asking = refresh();
+    },
+    settled: (): Promise<void> => asking,
   };
 };
 

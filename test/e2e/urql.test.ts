@@ -266,7 +266,7 @@ describe('urql', () => {
       client.query(SIDEBAR, {}, { requestPolicy: 'network-only' }).toPromise(),
     );
     const liveSidebar = client.subscription(LIVE_SIDEBAR, {}).subscribe(({ data }) => {
-      if (data) refresh(data.threads.thread === null);
+      if (data) refresh.hear(data.threads.thread === null);
     });
 
     for (let round = 1; round <= 5; round++) {
@@ -291,6 +291,7 @@ describe('urql', () => {
     watching.unsubscribe();
     live.unsubscribe();
     liveSidebar.unsubscribe();
+    await refresh.settled();
     await close();
     expect(warnings.said()).toEqual([]);
   });
