@@ -21,7 +21,14 @@ export const seedMemories = async (
   await client.query('DROP INDEX memory_entries_words_idx');
   const batch = 50_000;
   for (let from = 1; from <= entries; from += batch)
-    await client.query(SEED, [userId, agentId, threadId, from, Math.min(entries, from + batch - 1)]);
+    await client.query(SEED, [
+      userId,
+      agentId,
+      threadId,
+      from,
+      Math.min(entries, from + batch - 1),
+      entries / 20,
+    ]);
   await client.query(`SET maintenance_work_mem = '1GB'`);
   await client.query(rows[0]?.definition ?? '');
   await client.query('INSERT INTO memory_heads VALUES ($1, $2, $3, clock_timestamp())', [
@@ -37,12 +44,12 @@ export const seedMemories = async (
   ]);
 };
 
-/** Some words are in every entry, some in one of fifty, some in one of five thousand. */
+/** Some words are in every entry, some in one of fifty, some in one of five thousand, some in twenty of all. */
 const SEED = `
 WITH common AS MATERIALIZED (
   SELECT tp_vector_text($2, 'task The weekly review of was held with and the plan number was agreed upon 周会') AS words
 ), special AS MATERIALIZED (
-  SELECT s.text, tp_vector_text($2, s.text) AS words FROM (VALUES (' 预算'), (' rare3 迁移三号')) AS s(text)
+  SELECT s.text, tp_vector_text($2, s.text) AS words FROM (VALUES (' 预算'), (' rare3 迁移三号'), (' needle 罕见')) AS s(text)
 )
 INSERT INTO memory_entries (owner_id, participant_id, number, id, "timestamp", scope, scope_no, payload, bytes, thread_id, thread_only, thread_seq, source_ids, words)
 SELECT $1, $2, n.n, 'mem_' || md5($2 || n.n), '2026-01-01'::timestamptz + n.n * interval '1 second', $3, n.n,
@@ -53,4 +60,4 @@ SELECT $1, $2, n.n, 'mem_' || md5($2 || n.n), '2026-01-01'::timestamptz + n.n * 
 FROM common, (
   SELECT i AS n, CASE WHEN i % 1000 = 500 THEN 4711 ELSE i END AS ticket, s.words,
     format('The weekly review of topic%s was held with team%s, and the plan number %s was agreed upon. 周会%s', i % 50, i % 211, i, s.text) AS text
-  FROM generate_series($4::int, $5::int) i LEFT JOIN special s ON s.text = CASE WHEN i % 50 = 7 THEN ' 预算' WHEN i % 5000 = 77 THEN ' rare3 迁移三号' END) n`;
+  FROM generate_series($4::int, $5::int) i LEFT JOIN special s ON s.text = CASE WHEN i % 50 = 7 THEN ' 预算' WHEN i % 5000 = 77 THEN ' rare3 迁移三号' WHEN i % $6::int = 3 THEN ' needle 罕见' END) n`;
