@@ -87,6 +87,9 @@ export const startApp = async (
   return { ...server, services: app.services, stores };
 };
 
+/** Run before a process: its standard input ends with us, however that comes about, and it with that. A test that runs out of time ends nothing. */
+const ENDING_WITH_US = `data:text/javascript,${encodeURIComponent("process.stdin.on('end', () => process.exit(1)).resume().unref()")}`;
+
 /** The whole product as it is built, as a process of its own, on given stores; several may share them. */
 export const startProcess = async (
   stores: Stores,
@@ -94,9 +97,9 @@ export const startProcess = async (
 ): Promise<
   Server & { readonly process: ChildProcess; readonly log: readonly string[]; kill9(): Promise<void> }
 > => {
-  const child = spawn(process.execPath, ['dist/main.js'], {
+  const child = spawn(process.execPath, ['--import', ENDING_WITH_US, 'dist/main.js'], {
     env: { ...process.env, ...environmentOf(stores), ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   const log: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
