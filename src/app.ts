@@ -22,6 +22,7 @@ import { createPadUpkeep } from './scratchpads/upkeep.ts';
 import { createServices, type Services } from './services.ts';
 import { log } from './shared/log.ts';
 import { CannotListen } from './startFailure.ts';
+import { keepStatistics } from './storage/statistics.ts';
 import { openStores } from './storage/stores.ts';
 import { createEmptying } from './threads/emptying.ts';
 import { createMcpDoor } from './tools/mcp/door.ts';
@@ -69,6 +70,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
     onRunDue: (inMs) => expiring.heard(inMs),
   });
   const padUpkeep = createPadUpkeep({ database, redis: redis.commands, log });
+  const statistics = keepStatistics(database, log);
   const emptying = createEmptying({ database, log, onEmptied: padUpkeep.outbox.wake });
   const services = createServices({
     database,
@@ -148,6 +150,7 @@ export const createApp = async (config: Config, signal?: AbortSignal): Promise<A
       services.close();
       await expiring.close();
       await emptying.close();
+      await statistics.close();
       await padUpkeep.close();
       await authentication.close();
       hub.close();
